@@ -1,0 +1,232 @@
+"""One round of one scope's generation: which survivors are asked about, the calls, what the replies hold.
+
+A question is a survivor, the source around it, the prompt's wording and the model; each attempt at it has one answer,
+for ever. What was answered is read again from the kept reply; only what was not is asked. So a crash, a merge or a
+forgotten target asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, read, reply
+from pipeline.model import Scope
+from pipeline.mutants import Mutant, Status, block, mutate
+from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test, write_bytes
+from pipeline.runner import Slot
+from pipeline.session import Session
+
+
+@attrs.frozen
+class Known:
+    """What a prompt may say of a scope."""
+
+    mutants: Mapping[str, Mutant]
+    sources: Mapping[str, str]  # mutated file -> text
+    tests: Mapping[str, str]  # existing test file -> text
+    proved: tuple[Test, ...] = ()  # in the rounds before
+    dropped: tuple[Dropped, ...] = ()
+    unreached: Mapping[str, str] = attrs.field(factory=dict)  # what search found out: mutant key -> reason
+
+
+@attrs.frozen
+class Round:
+    session: Session
+    scope: Scope
+    round: int
+    survivors: Sequence[Survivor]
+    known: Known
+
+    def run(self, slot: Slot) -> tuple[Candidates, dict[str, object]]:
+        """Candidates of this round, and what the ledger says of it."""
+        config, attempt = self.session.plan.generate.of_round(self.round)
+        generator = GENERATORS[config.use](config)
+        identity = {**generator.key(), "template": generator.template_version}
+        kept: list[str] = []
+        due: list[Survivor] = []
+        for survivor in sorted(self.survivors, key=self._rank):
+            answers = self.session.proofs.asked(_question_key(survivor, identity))
+            if len(answers) > attempt:
+                kept.append(answers[attempt])
+            else:
+                due.append(survivor)
+        batches = [due[i : i + LIMIT] for i in range(0, len(due), LIMIT)]
+        asks = [self._ask([self._question(s) for s in batch]) for batch in batches]
+        replies = self._call_all(generator, asks, slot)
+        tests: list[Test] = []
+        dropped: list[Dropped] = []
+        outcome, detail = Outcome.OK, ""
+        for ask, (name, got) in zip(asks, replies, strict=True):
+            if got.outcome is not Outcome.OK:
+                outcome, detail = got.outcome, got.detail
+                continue
+            for survivor in (q.survivor for q in ask.questions):
+                self.session.proofs.answered(_question_key(survivor, identity), attempt, name)
+            parsed = reply.parse(got.text, ask, config.name)
+            tests += parsed.tests
+            dropped += [Dropped(r.title, r.outcome, r.reason) for r in parsed.refused]
+            if parsed.outcome is not Outcome.OK:
+                dropped.append(Dropped("", parsed.outcome, parsed.detail))
+        for name in dict.fromkeys(kept):
+            tests += self._kept(generator, name, config.name)
+        unique = {t.title: t for t in reversed(tests)}
+        tokens = [got.tokens for _, got in replies if got.tokens is not None]
+        fields: dict[str, object] = {"calls": len(tokens), "kept_replies": len(set(kept)), "tokens": _summed(tokens)}
+        return Candidates(outcome, detail, tuple(reversed(unique.values())), tuple(dropped)), fields
+
+    # -- what is asked
+
+    def _rank(self, survivor: Survivor) -> tuple[bool, bool, str]:
+        """Best first: what no input seems to tell apart comes last, for it may be equivalent."""
+        mutant = self.known.mutants.get(survivor.key)
+        hopeless = self.known.unreached.get(survivor.key, "").startswith("never-told-apart")
+        return hopeless, mutant is not None and mutant.final is Status.NO_COVERAGE, survivor.key
+
+    def _question(self, survivor: Survivor) -> Question:
+        mutant = self.known.mutants[survivor.key]
+        source = self.known.sources[mutant.file]
+        lines = source.split("\n")
+        start, end = block(lines, mutant.line - 1)
+        after = mutate(source, mutant).split("\n")
+        tried = [d for d in self.known.dropped if survivor.key in d.kills]
+        earlier = [f"{d.title}: {d.reason.splitlines()[0]}" for d in tried[-4:]]
+        if not earlier and self.session.plan.generate.of_round(self.round)[1]:
+            earlier = ["asked before: no test was offered for it"]
+        return Question(
+            survivor=survivor,
+            line=mutant.line,
+            column=mutant.column,
+            end_line=mutant.end_line,
+            end_column=mutant.end_column,
+            block="\n".join(lines[start:end]),
+            block_line=start + 1,
+            mutated="\n".join(after[start : end + len(after) - len(lines)]),
+            status="NoCoverage" if mutant.final is Status.NO_COVERAGE else "Survived",
+            earlier=tuple(earlier),
+            hint=self.known.unreached.get(survivor.key, ""),
+        )
+
+    def _ask(self, questions: Sequence[Question]) -> Ask:
+        suite = self.session.engine.suite
+        bodies = [body for text in self.known.tests.values() for body in suite.bodies(text)]
+        titles = [t for text in self.known.tests.values() for t in suite.titles(text)]
+        imports = [i for file, text in self.known.tests.items() for i in suite.imports(text, file, self.scope.write)]
+        return Ask(
+            scope=self.scope.name,
+            files=self.scope.mutate,
+            write=self.scope.write,
+            framework=suite.framework,
+            module_imports=tuple(dict.fromkeys(imports)),
+            style=tuple(bodies[:2]),
+            titles_taken=tuple(dict.fromkeys([*titles, *(t.title for t in self.known.proved)])),
+            questions=tuple(questions),
+        )
+
+    # -- the calls
+
+    def _call_all(self, generator: Generator, asks: Sequence[Ask], slot: Slot) -> list[tuple[str, Reply]]:
+        """One call after another, or side by side where slots of the pool are free right now."""
+        with ExitStack() as stack:
+            width = 1
+            while width < len(asks) and stack.enter_context(slot.try_extra()):
+                width += 1
+            with ThreadPoolExecutor(width) as pool:
+                return list(pool.map(lambda ask: self._call(generator, ask), asks))
+
+    def _call(self, generator: Generator, ask: Ask) -> tuple[str, Reply]:
+        """The reply to one prompt: the kept one where there is one that is of use, else a call, kept as it comes."""
+        replies = self.session.replies
+        text = prompt.build(ask)
+        name = replies.name(text, dict(generator.key()))
+        with replies.lock(name):
+            note = _noted(replies.note(name))
+            if replies.raw(name).exists():
+                exit_code = note.get("exit_code")
+                got = generator.classify(exit_code, replies.raw(name).read_bytes(), str(note.get("err", "")).encode())
+                if got.outcome is Outcome.OK:
+                    if not note:  # its call outlived the run that made it
+                        self._note(name, {"recovered": True, "ask": _reread(ask)})
+                        self._record(generator, got, name, recovered=True)
+                    return name, attrs.evolve(got, tokens=None)
+                if not note:
+                    lost = Reply(Outcome.LOST, detail="the call died with the run that made it", model=got.model)
+                    self._record(generator, lost, name)
+                replies.drop(name)
+            started = time.time()
+            with tempfile.TemporaryDirectory(prefix="doit-mutate-") as empty:
+                finished = generator.call(
+                    text, cwd=Path(empty), out_file=replies.raw(name), timeout=self._config.time_limit
+                )  # fmt: skip
+            got = read(generator, finished)
+            err = finished.err[-2000:].decode(errors="replace")
+            self._note(name, {"exit_code": finished.exit_code, "err": err, "ask": _reread(ask)})
+            self._record(generator, got, name, started=started)
+            if got.outcome is not Outcome.OK:
+                replies.drop(name)
+            return name, got
+
+    @property
+    def _config(self) -> Any:
+        return self.session.plan.generate.of_round(self.round)[0]
+
+    def _note(self, name: str, note: Mapping[str, object]) -> None:
+        write_bytes(self.session.replies.note(name), json.dumps(note, sort_keys=True).encode())
+
+    def _record(
+        self, generator: Generator, got: Reply, name: str, started: float | None = None, recovered: bool = False
+    ) -> None:
+        self.session.call(
+            scope=self.scope.name, round=self.round, generator=generator.name, model=got.model, reply=name,
+            outcome=str(got.outcome), detail=got.detail, started=started, ended=time.time(), recovered=recovered,
+            tokens=attrs.asdict(got.tokens) if got.tokens else None,
+        )  # fmt: skip
+
+    def _kept(self, generator: Generator, name: str, origin: str) -> tuple[Test, ...]:
+        """The tests of a reply that answered these questions before, read as they were then."""
+        note = _noted(self.session.replies.note(name))
+        try:
+            raw = self.session.replies.raw(name).read_bytes()
+            keys, taken = note["ask"]["keys"], note["ask"]["titles"]
+        except (OSError, KeyError, TypeError):
+            return ()
+        got = generator.classify(note.get("exit_code"), raw)
+        if got.outcome is not Outcome.OK:
+            return ()
+        blank = Question(Survivor("", "", "", "", "", ""), 0, 0, 0, 0, "", 0, "", "Survived")
+        questions = tuple(
+            attrs.evolve(blank, survivor=attrs.evolve(blank.survivor, key=key), line=i) for i, key in enumerate(keys)
+        )
+        ask = attrs.evolve(self._ask(questions), titles_taken=tuple(taken))
+        return reply.parse(got.text, ask, origin).tests
+
+
+def _reread(ask: Ask) -> dict[str, object]:
+    """What it takes to read the reply again: which mutant each number stood for, and the titles taken then."""
+    return {"keys": [q.survivor.key for q in ask.numbered], "titles": list(ask.titles_taken)}
+
+
+def _noted(path: Path) -> dict[str, Any]:
+    try:
+        note = json.loads(path.read_text())
+        return note if isinstance(note, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _question_key(survivor: Survivor, identity: Mapping[str, str]) -> dict[str, object]:
+    return {"mutant": survivor.key, "around": survivor.around, **identity}
+
+
+def _summed(tokens: Sequence[Tokens]) -> dict[str, float]:
+    counts = {k: sum(getattr(t, k) for t in tokens) for k in ("fresh_input", "cache_write", "cache_read", "output")}
+    costs = [t.cost for t in tokens if t.cost is not None]
+    return {**counts, **({"cost": round(sum(costs), 6)} if costs else {})}

@@ -1,0 +1,205 @@
+"""tasks.yaml → model.Plan, every mistake at once. Reads the document, and asks git which files there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from . import document, expand, model, source
+from .checkout import Checkout, NoFiles, list_files
+from .document import schema
+from .source import Mistake, PlanErrors, Problem, nearest, quoted
+
+__all__ = ["PlanErrors", "Problem", "load", "schema"]
+
+
+def load(path: Path) -> model.Plan:
+    """The plan that the tasks.yaml at `path` describes. Raises PlanErrors with all that is wrong in it."""
+    name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        what = "no such file; write one, beginning with `version: 1` and `scopes:`"
+        raise PlanErrors([Problem(name, 1, "", what)]) from None
+    except OSError as error:
+        raise PlanErrors([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
+    text = source.parse(name, raw)
+    reading = document.read(text.data)
+    mistakes = [*text.mistakes, *(m for m in reading.mistakes if m.where not in text.garbled)]
+    plan = None
+    if reading.document is not None:
+        plan, more = _plan(path.absolute(), reading.document, _named(text.data))
+        mistakes += [_moved(mistake, reading) for mistake in more]
+    if mistakes or plan is None:
+        raise PlanErrors(map(text.problem, mistakes))
+    return plan
+
+
+def _moved(mistake: Mistake, reading: document.Reading) -> Mistake:
+    also = None if mistake.also is None else reading.original(mistake.also)
+    return attrs.evolve(mistake, where=reading.original(mistake.where), also=also)
+
+
+def _named(data: Mapping[str, object]) -> tuple[set[str], set[str]]:
+    """The names of all tasks and pools, those of broken ones too: what refers to one of them isn't wrong."""
+    tasks, pools = data.get("tasks"), data.get("pools")
+    names = [item.get("name") for item in tasks if isinstance(item, dict)] if isinstance(tasks, list) else []
+    return {name for name in names if isinstance(name, str)}, set(pools if isinstance(pools, dict) else ())
+
+
+def _plan(
+    path: Path, doc: document.Document, named: tuple[set[str], set[str]]
+) -> tuple[model.Plan | None, list[Mistake]]:
+    declared, pools = named
+    mistakes = [
+        *_needs_mistakes(doc, declared),
+        *_task_mistakes(doc, {model.VALIDATION, model.GENERATION, *pools}),
+        *_generator_mistakes(doc.generate.with_),
+        *_branch_mistakes(doc.land.branch),
+    ]
+    root = Path(os.path.realpath(path.parent / doc.project))  # resolve() raises for a link to itself
+    if not os.path.isdir(root):  # noqa: PTH112
+        what = f"no directory {quoted(doc.project)} beside this file"
+        return None, [*mistakes, Mistake(("project",), what, "name the directory that holds the code under test")]
+    try:
+        files = list_files(root)
+    except NoFiles as error:
+        return None, [*mistakes, Mistake(("project",), str(error))]
+    made = frozenset(posixpath.normpath(written) for task in doc.tasks for written in task.writes)
+    checkout = Checkout(root, files, made)
+    scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
+    tasks, wrong_tasks = expand.tasks(doc.tasks, checkout)
+    config, wrong_config = expand.config_file(doc.engine.config, checkout)
+    mistakes += [*wrong_scopes, *wrong_tasks, *wrong_config, *_shared_writes(scopes, tasks)]
+    plan = model.Plan(
+        path=str(path),
+        root=str(root),
+        pools={model.GENERATION: 1, **doc.pools},
+        engine=model.EngineConfig(**{**attrs.asdict(doc.engine, recurse=False), "config": config}),
+        generate=model.GenerateConfig(
+            tuple(
+                model.GeneratorConfig(**{**attrs.asdict(g, recurse=False), "name": g.name or g.use})
+                for g in doc.generate.with_
+            ),
+            doc.generate.rounds,
+        ),
+        land=model.LandConfig(**attrs.asdict(doc.land)),
+        scopes=tuple(each.scope for each in scopes),
+        tasks=tasks,
+    )
+    return plan, mistakes
+
+
+def _needs_mistakes(doc: document.Document, declared: set[str]) -> Iterator[Mistake]:
+    """Names of tasks that aren't there, and the shortest cycle among those that are."""
+    for position, name in enumerate(doc.engine.needs):
+        if name not in declared:
+            yield Mistake(("engine", "needs", position), f"no task is called {quoted(name)}", nearest(name, declared))
+    for index, task in enumerate(doc.tasks):
+        for position, name in enumerate(task.needs):
+            if name not in declared:
+                where = ("tasks", index, "needs", position)
+                yield Mistake(where, f"no task is called {quoted(name)}", nearest(name, declared))
+    cycle = shortest_cycle({task.name: task.needs for task in doc.tasks})
+    if cycle:
+        index = next(index for index, task in enumerate(doc.tasks) if task.name == cycle[0])
+        what = "no task of a cycle can ever start: " + " → ".join([*cycle, cycle[0]])
+        yield Mistake(("tasks", index, "needs"), what, "take one of these `needs` out")
+
+
+def shortest_cycle(needs: Mapping[str, Sequence[str]]) -> list[str]:
+    """The tasks of a shortest cycle, each needing the next; [] if there is none. Begins with the first one declared."""
+    shortest: list[str] = []
+    for start in needs:
+        came_from: dict[str, str] = {}
+        queue = deque([start])
+        while queue and start not in came_from:
+            task = queue.popleft()
+            for need in needs.get(task, ()):
+                if need not in came_from:
+                    came_from[need] = task
+                    queue.append(need)
+        if start in came_from:
+            cycle = [start]
+            while (before := came_from[cycle[-1]]) != start:
+                cycle.append(before)
+            if not shortest or len(cycle) < len(shortest):
+                shortest = [start, *cycle[:0:-1]]
+    return shortest
+
+
+def _task_mistakes(doc: document.Document, pools: set[str]) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for index, task in enumerate(doc.tasks):
+        if first.setdefault(task.name, index) != index:
+            what = f"two tasks are called {quoted(task.name)}"
+            yield Mistake(("tasks", index, "name"), what, "a name is given once", ("tasks", first[task.name]))
+        if task.pool not in pools:
+            yield Mistake(("tasks", index, "pool"), f"no pool is called {quoted(task.pool)}", nearest(task.pool, pools))
+
+
+def _generator_mistakes(generators: Sequence[document.GeneratorDocument]) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for index, generator in enumerate(generators):
+        where = ("generate", "with", index)
+        name = generator.name or generator.use
+        if first.setdefault(name, index) != index:
+            what = f"two generators are called {quoted(name)}"
+            yield Mistake(where, what, "give this one a `name`", ("generate", "with", first[name]))
+        if generator.use == "command" and not generator.run:
+            yield Mistake(where, "`run` is missing", "`use: command` runs the program that `run` names")
+        if generator.use != "command" and generator.run:
+            yield Mistake(
+                (*where, "run"), f"{generator.use} runs no program of yours", "`run` goes with `use: command`"
+            )
+        if generator.use == "differential" and generator.model:
+            yield Mistake((*where, "model"), "differential asks no model", "leave `model` out")
+
+
+def _branch_mistakes(branch: str) -> Iterator[Mistake]:
+    where = ("land", "branch")
+    unknown = [name for name in re.findall(r"\{(.*?)\}", branch) if name != "branch"]
+    filled = branch.replace("{branch}", "b")
+    if branch == "{branch}":
+        yield Mistake(
+            where, "that is the branch that is checked out, which is never written", "mutate/{branch} will do"
+        )
+    elif unknown:
+        yield Mistake(where, f"no placeholder {{{unknown[0]}}}", "{branch} is the only one")
+    elif not _is_ref_name(filled):
+        yield Mistake(where, f"git takes no branch of the name {quoted(branch)}", "mutate/{branch} will do")
+
+
+def _is_ref_name(name: str) -> bool:
+    """git check-ref-format's rules for a branch, without a process."""
+    parts = name.split("/")
+    return (
+        not re.search(r"[\x00-\x20\x7f~^:?*\[\\{}]|\.\.|@\{", name)
+        and all(part and not part.startswith(".") and not part.endswith(".lock") for part in parts)
+        and not name.startswith("-")
+        and not name.endswith(".")
+        and name not in ("@", "HEAD")
+    )
+
+
+def _shared_writes(scopes: Sequence[expand.Expanded], tasks: Sequence[model.Task]) -> Iterator[Mistake]:
+    written = {path: index for index, task in enumerate(tasks) for path in task.writes}
+    for each in scopes:
+        path = each.scope.write
+        if path in written:
+            what = f"a scope and a task write {quoted(path)}"
+            also = ("tasks", written[path], "writes")
+            yield Mistake(("scopes", each.index, "write"), what, "give each a file of its own", also)
+
+
+if __name__ == "__main__":
+    json.dump(schema(), sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")

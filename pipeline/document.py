@@ -1,0 +1,270 @@
+"""tasks.yaml as it's written: frozen classes that mirror it, data → those classes, those classes → JSON Schema.
+
+Knows the shape of the document, not what its parts have to do with one another: that is config.py's.
+"""
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import attrs
+import cattrs
+
+from . import kinds, model
+from .kinds import (
+    ARGUMENT,
+    COUNT,
+    LINES,
+    NAME,
+    PATTERN,
+    POOL_NAME,
+    SECONDS,
+    TASK_NAME,
+    TEXT,
+    VARIABLE,
+    VERSION,
+    WORKERS,
+    Argv,
+    Commands,
+    Kind,
+    Name,
+    Patterns,
+    Several,
+    Short,
+    Unexpected,
+)  # fmt: skip
+from .source import Mistake, Where, nearest, quoted
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class EngineDocument:
+    """The program that mutates and tests."""
+
+    use: Annotated[
+        Literal["stryker-js", "stryker-net", "report"],
+        "Which engine; report: any program that writes a mutation-testing report",
+    ] = "stryker-js"
+    concurrency: Annotated[
+        int | Literal["auto"], WORKERS, "Worker processes of one engine run; auto: cores // n, at least 1"
+    ] = "auto"
+    needs: Annotated[tuple[Name, ...], "Declared tasks that must have run before any baseline"] = ()
+    command: Annotated[Argv, "Another engine program, with leading arguments; left out: the project's own"] = ()
+    config: Annotated[str | None, PATTERN, "The engine's configuration file, where it isn't found by itself"] = None
+    time_limit: Annotated[float, SECONDS, "For one engine run"] = 3600.0
+
+
+@attrs.frozen
+class GeneratorDocument:
+    """One generator of tests; its bare name will do where it needs nothing else."""
+
+    use: Annotated[
+        Literal["differential", "claude", "command"],
+        "differential spends no token; command runs a program of your own",
+    ]
+    name: Annotated[str | None, NAME, "Tells two entries of one kind apart; left out: what `use` says"] = None
+    run: Annotated[Argv, "For `use: command`: the program and its arguments"] = ()
+    model: Annotated[str | None, TEXT, "The model that is asked; left out: the program's own default"] = None
+    time_limit: Annotated[float, SECONDS, "For one call"] = 600.0
+
+
+@attrs.frozen
+class GenerateDocument:
+    """Who writes tests, and how often a model is asked."""
+
+    with_: Annotated[
+        tuple[Annotated[GeneratorDocument, Short("use")], ...],
+        "Generators: embedded ones run in search, models in rounds, in this order",
+    ] = (GeneratorDocument("differential"),)
+    rounds: Annotated[int, COUNT, "How often each model is asked about what still survives"] = 2
+
+
+@attrs.frozen
+class LandDocument:
+    """Where proved tests become commits."""
+
+    branch: Annotated[str, TEXT, "The landing branch; {branch}: the branch that is checked out"] = "mutate/{branch}"
+    proof_runs: Annotated[int, COUNT, "Fresh runs on the original that every test must pass"] = 5
+
+
+@attrs.frozen
+class ScopeDocument:
+    """Files to mutate, the tests that cover them, and the one test file that may be written.
+
+    Without `name`: one scope for each file that `mutate` matches.
+    """
+
+    mutate: Annotated[Patterns, "Files to mutate; a pattern with ! takes files out"]
+    write: Annotated[
+        str, PATTERN, "The one test file that may be written; {stem}, {name} and {dir} are the mutated file's"
+    ]
+    tests: Annotated[
+        Patterns | None,
+        Several(lambda text: [text]),
+        "Tests that cover them, {stem}, {name} and {dir} as in `write`; left out: the whole suite",
+    ] = None
+    name: Annotated[str | None, NAME, "With a name: one scope over all that `mutate` matches"] = None
+    reads: Annotated[Patterns, "Files that the tests open beside the modules they load"] = ()
+
+
+@attrs.frozen
+class TaskDocument:
+    """An ordinary task: shell commands with file scopes, run in the project's root."""
+
+    name: Annotated[str, TASK_NAME, "What `doit` and other tasks call it"]
+    run: Annotated[Commands, "Shell commands, one after another"]
+    reads: Annotated[Patterns, "Files that it depends on"] = ()
+    writes: Annotated[Patterns, "Files that it makes; two tasks that write one file never run together"] = ()
+    needs: Annotated[tuple[Name, ...], "Declared tasks that must have run before"] = ()
+    pool: Annotated[str, NAME, "The pool whose slot it takes: validation or one of `pools`"] = model.VALIDATION
+    doc: Annotated[str, LINES, "What `doit list` says of it"] = ""
+    env: Annotated[
+        Mapping[Annotated[str, VARIABLE], Annotated[str, ARGUMENT]], "Environment variables, added to your own"
+    ] = attrs.field(factory=dict)
+    timeout: Annotated[float | None, SECONDS, "After which it's ended and has failed"] = None
+
+
+@attrs.frozen
+class Document:
+    """The plan of a mutation drive: what to mutate, what covers it, who may write tests."""
+
+    # A default only so that a document without it is read to its end.
+    version: Annotated[int, VERSION, "The version of this format"] = attrs.field(default=1, metadata={"required": True})
+    project: Annotated[str, TEXT, "The code under test: a directory inside a git repository, relative to this file"] = (
+        "."
+    )
+    pools: Annotated[
+        Mapping[Annotated[str, POOL_NAME], Annotated[int, COUNT]],
+        "Slots by pool; generation: calls to a model in flight, 1 if left out",
+    ] = attrs.field(factory=dict)
+    engine: Annotated[EngineDocument, "The program that mutates and tests"] = EngineDocument()
+    generate: Annotated[GenerateDocument, "Who writes tests, and how often a model is asked"] = GenerateDocument()
+    land: Annotated[LandDocument, "Where proved tests become commits"] = LandDocument()
+    scopes: Annotated[tuple[ScopeDocument, ...], "What to mutate"] = ()
+    tasks: Annotated[tuple[TaskDocument, ...], "Anything else that the plan needs"] = ()
+
+
+# --- plain data → Document --------------------------------------------------------------------------------------------
+
+
+_converter = kinds.converter()
+
+
+@attrs.frozen
+class Reading:
+    """What could be read of a document. What is wrong is left out, so that the rest can be judged too."""
+
+    document: Document | None  # None: nothing could be
+    mistakes: tuple[Mistake, ...]
+    left_out: frozenset[Where] = frozenset()
+
+    def original(self, where: Where) -> Where:
+        """The place in the document as it was written of a place in `document`, whose lists may be shorter."""
+        found: Where = ()
+        for step in where:
+            for gone in sorted(out[-1] for out in self.left_out if out[:-1] == found and isinstance(out[-1], int)):
+                if isinstance(step, int) and gone <= step:
+                    step += 1
+            found = (*found, step)
+        return found
+
+
+def read(data: Any) -> Reading:
+    """Everything in `data` that has the shape of a plan, and every mistake in its shape."""
+    reading = Reading(None, ())
+    if isinstance(data, dict) and "version" not in data:
+        reading = Reading(None, (Mistake((), "`version` is missing", "begin with `version: 1`"),))
+    while True:
+        rest = data
+        # The last first: what is taken out of a list moves those after it.
+        for where in sorted(reading.left_out, key=_order, reverse=True):
+            rest = _without(rest, where)
+        try:
+            return attrs.evolve(reading, document=_converter.structure(rest, Document))
+        except (cattrs.BaseValidationError, Unexpected) as error:
+            found = [(mistake, reading.original(culprit)) for mistake, culprit in _mistakes(error, ())]
+        new = [attrs.evolve(mistake, where=reading.original(mistake.where)) for mistake, _ in found]
+        # What was there, but wrong, isn't missing as well.
+        new = [mistake for mistake in new if mistake.where not in reading.left_out]
+        left_out = reading.left_out | {culprit for _, culprit in found}
+        reading = Reading(None, (*reading.mistakes, *new), left_out)
+        if () in left_out:
+            return reading
+
+
+def _mistakes(error: BaseException, where: Where) -> Iterator[tuple[Mistake, Where]]:
+    """Each mistake in cattrs' tree of them, and the place that is taken out because of it."""
+    if isinstance(error, cattrs.ClassValidationError):
+        for inner, note in error.group_exceptions()[0]:
+            name = note.name.rstrip("_")
+            if isinstance(inner, KeyError):
+                described = kinds.marker(note.type, str) or ""
+                what = f"`{name}` is missing: {described[:1].lower()}{described[1:]}"
+                yield Mistake((*where, name), what), where
+            else:
+                yield from _mistakes(inner, (*where, name))
+        for inner in error.group_exceptions()[1]:
+            yield from _mistakes(inner, where)
+    elif isinstance(error, cattrs.IterableValidationError):
+        for inner, place in error.group_exceptions()[0]:
+            yield from _mistakes(inner, (*where, place.index))
+    elif isinstance(error, cattrs.ForbiddenExtraKeysError):
+        for key in sorted(error.extra_fields):
+            what = f"no key {quoted(key)} here"
+            yield Mistake((*where, key), what, nearest(key, kinds.keys(error.cl))), (*where, key)
+    elif isinstance(error, Unexpected):
+        yield Mistake(where, error.what, error.remedy, show=error.show), where
+    else:
+        raise error  # ours, not the document's
+
+
+def _order(where: Where) -> list[tuple[int, str]]:
+    return [(step, "") if isinstance(step, int) else (0, step) for step in where]
+
+
+def _without(data: Any, where: Where) -> Any:
+    """A copy of `data` in which nothing stands at `where`."""
+    step, rest = where[0], where[1:]
+    if rest:
+        if isinstance(data, dict):
+            return {**data, step: _without(data[step], rest)}
+        return [_without(item, rest) if index == step else item for index, item in enumerate(data)]
+    if isinstance(data, dict):
+        return {key: value for key, value in data.items() if key != step}
+    return [item for index, item in enumerate(data) if index != step]
+
+
+# --- Document → JSON Schema -------------------------------------------------------------------------------------------
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of tasks.yaml, made from the classes above."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tasks.yaml", **_schema_of(Document)}
+
+
+def _schema_of(type_: Any) -> dict[str, Any]:
+    if hasattr(type_, "__metadata__"):
+        kind, described = kinds.marker(type_, Kind), kinds.marker(type_, str)
+        inner = dict(kind.schema) if kind else _schema_of(kinds.bare(type_))
+        if kinds.marker(type_, Several):
+            inner = {"anyOf": [inner["items"], {**inner, "minItems": 1}]}
+        if short := kinds.marker(type_, Short):
+            inner = {"anyOf": [inner["properties"][short.key], inner]}
+        return {"description": described, **inner} if described else inner
+    if typing.get_origin(type_) is tuple:
+        return {"type": "array", "items": _schema_of(type_.__args__[0])}
+    if typing.get_origin(type_) is Mapping:
+        key, value = type_.__args__
+        return {"type": "object", "propertyNames": _schema_of(key), "additionalProperties": _schema_of(value)}
+    if typing.get_origin(type_) is Literal:
+        return {"enum": list(type_.__args__)}
+    fields = attrs.fields(type_)
+    return {
+        "description": inspect.getdoc(type_),
+        "type": "object",
+        "properties": {field.name.rstrip("_"): _schema_of(field.type) for field in fields},
+        "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],
+        "additionalProperties": False,
+    }

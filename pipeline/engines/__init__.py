@@ -1,0 +1,171 @@
+"""What an engine is: three verbs, and how a test is written in its language. A new engine is one file and one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from pipeline.model import EngineConfig, Scope
+from pipeline.mutants import Mutant
+from pipeline.results import Outcome, Test
+
+
+class EngineError(Exception):
+    """The engine cannot work here. `outcome` names the kind; the text says what to do."""
+
+    def __init__(self, message: str, outcome: Outcome = Outcome.BAD_CONFIG) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+@attrs.frozen
+class Switch:
+    """What it takes to run a test against one mutant without the engine.
+
+    `files`: path -> text with all mutants in it, chosen at run time; `ids`: mutant key -> the engine's id.
+    """
+
+    files: Mapping[str, str]
+    ids: Mapping[str, str]
+
+
+@attrs.frozen
+class Measured:
+    """What a run of one scope alone would give."""
+
+    outcome: Outcome
+    detail: str = ""  # for people: what went wrong, with the last lines of the engine's own output
+    mutants: tuple[Mutant, ...] = ()
+    tests: tuple[str, ...] = ()  # the test files that were used
+    inputs: tuple[str, ...] = ()  # every project file that the measured processes loaded
+    reached: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)  # mutant key -> test files that run it
+    switch: Switch | None = None
+    seconds: float = 0.0  # of plain tests on the original: what time limits are made from
+    peak_bytes: int | None = None
+
+
+@attrs.frozen
+class TestResult:
+    """One test in one process. `kind` says how a failed one failed."""
+
+    __test__ = False
+
+    file: str
+    title: str
+    state: str  # passed | failed | skipped
+    kind: str = ""  # assertion | exception (out of the code under test) | other
+    message: str = ""
+
+
+@attrs.frozen
+class TestRun:
+    """One process that ran tests. `outcome` OK means that it ran to its end with at least one test, whatever failed."""
+
+    __test__ = False
+
+    outcome: Outcome
+    detail: str = ""
+    tests: tuple[TestResult, ...] = ()
+    files: tuple[str, ...] = ()  # the test files that were loaded
+    inputs: tuple[str, ...] = ()  # project files loaded; only where asked for
+    reached: Mapping[str, tuple[str, ...]] = attrs.field(
+        factory=dict
+    )  # engine's mutant id -> titles of tests that run it
+    seconds: float = 0.0
+    cpu_seconds: float | None = None
+
+    @property
+    def failed(self) -> tuple[TestResult, ...]:
+        return tuple(t for t in self.tests if t.state == "failed")
+
+    @property
+    def passed(self) -> frozenset[str]:
+        return frozenset(t.title for t in self.tests if t.state == "passed")
+
+    @property
+    def green(self) -> bool:
+        return self.outcome is Outcome.OK and not self.failed
+
+
+class Suite(Protocol):
+    """How tests stand in a test file of this language. Text in, text out."""
+
+    @property
+    def framework(self) -> str:
+        """For prompts: the framework, the assertion library, the module system."""
+
+    def bodies(self, text: str) -> tuple[str, ...]:
+        """The whole tests in the file, as text, to show their style."""
+
+    def imports(self, text: str, file: str, write: str) -> tuple[str, ...]:
+        """The import statements of a test file, as they would read in `write`. Paths relative to the project's root."""
+
+    def add(self, text: str, tests: Sequence[Test]) -> str:
+        """The file with the tests added at its end and their imports at its top; all else to the byte."""
+
+    def remove(self, text: str, test: Test) -> str:
+        """The file without that test, where its block is still as we wrote it; else the file as it is."""
+
+    def titles(self, text: str) -> tuple[str, ...]:
+        """Titles of the tests in the file, as far as they can be read without running it."""
+
+    def holds(self, text: str, test: Test) -> bool:
+        """Whether the file has this very test: title and code."""
+
+
+class Engine(Protocol):
+    """measure, switch (a value: `Measured.switch`) and test."""
+
+    name: str
+    language: str  # of the sources: javascript, csharp, ...
+    links: tuple[str, ...]  # names of ignored folders that the project's tools need: linked into each worktree
+
+    @property
+    def suite(self) -> Suite: ...
+
+    def version(self, root: Path) -> str:
+        """What a result depends on beside the project's files. Raises EngineError where the engine cannot run."""
+
+    def tool(self, name: str, root: Path) -> Path:
+        """A program or library of those it works with, for an embedded generator of its language. Raises EngineError."""
+
+    def config_files(self) -> tuple[str, ...]:
+        """Files that, where the project has them, every result depends on: configuration and lock file."""
+
+    def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
+        """Measure all scopes in as few processes as give each the result of a run of it alone."""
+
+    def test(
+        self,
+        root: Path,
+        files: Sequence[str] | None,
+        *,
+        mutant: str | None = None,
+        timeout: float,
+        record: bool = False,
+        shuffle: int | None = None,
+    ) -> TestRun:
+        """Run test files (None: all) once in a fresh process, on the code as it stands in `root`.
+
+        mutant: the engine's id of the mutant to switch on ("" for none, with coverage in `reached`), where a switch
+        has been laid over `root`. timeout: seconds. record: say which project files were loaded.
+        """  # fmt: skip
+
+
+def _stryker_js(config: EngineConfig) -> Engine:
+    from pipeline.engines.stryker_js import StrykerJS
+
+    return StrykerJS(config)
+
+
+ENGINES: Mapping[str, Callable[[EngineConfig], Engine]] = {"stryker-js": _stryker_js}
+
+
+def get_engine(config: EngineConfig) -> Engine:
+    try:
+        return ENGINES[config.use](config)
+    except KeyError:
+        raise EngineError(f"engine.use: {config.use} is not there yet; use one of {', '.join(ENGINES)}") from None

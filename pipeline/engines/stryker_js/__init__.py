@@ -1,0 +1,380 @@
+"""The StrykerJS engine, for projects whose tests run in mocha. Verbs and promises: pipeline.engines.
+
+Checked with StrykerJS 9.6.1 and mocha 11 on Node.js 20 and 24.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from pipeline import process
+from pipeline.engines import EngineError, Measured, Switch, TestResult, TestRun
+from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.model import EngineConfig, Scope
+from pipeline.mutants import Mutant, ReportError, Status, identify, raw_mutants
+from pipeline.results import Outcome
+
+HERE = Path(__file__).parent
+PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
+OLDEST_NODE = 20
+CONFIG_NAMES = tuple(
+    f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
+)
+_OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
+
+
+@attrs.define
+class StrykerJS:
+    config: EngineConfig
+    name: str = "stryker-js"
+    language: str = "javascript"
+    links: tuple[str, ...] = ("node_modules",)
+    suite: MochaSuite = attrs.field(factory=MochaSuite)
+    _node: str | None = None
+    _versions: dict[Path, str] = attrs.field(factory=dict)
+
+    def version(self, root: Path) -> str:
+        if root not in self._versions:
+            self._versions[root] = self._version(root)
+        return self._versions[root]
+
+    def _version(self, root: Path) -> str:
+        node = self.node()
+        script = self._script(root)
+        packages = [
+            _package_version(root, p) for p in ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
+        ]
+        major = process.run([node, "--version"], cwd=root).text.strip().split(".")[0]
+        ours = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HERE.glob("*.mjs")))).hexdigest()[:12]
+        return " ".join([*packages, f"node {major}", f"command {script}" if self.config.command else "", ours]).strip()
+
+    def config_files(self) -> tuple[str, ...]:
+        own = (self.config.config,) if self.config.config else ()
+        mocha = tuple(f".mocharc.{ext}" for ext in ("js", "cjs", "mjs", "yaml", "yml", "json", "jsonc"))
+        return (*CONFIG_NAMES, "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", *mocha, *own)
+
+    def tool(self, name: str, root: Path) -> Path:
+        if name == "node":
+            return Path(self.node())
+        inside = [root / "node_modules", root / "node_modules/@stryker-mutator/instrumenter/node_modules"]
+        for folder in (*inside, *(above / "node_modules" for above in root.parents)):
+            manifest = folder / name / "package.json"
+            if manifest.is_file():
+                return folder / name / str(json.loads(manifest.read_text()).get("main", "index.js"))
+        raise EngineError(f"{name} is not installed in {root}")
+
+    def node(self) -> str:
+        """Path of a Node.js that is new enough. Raises EngineError."""
+        if self._node is None:
+            env = process.environment()
+            found = [w for d in env["PATH"].split(os.pathsep) if (w := shutil.which("node", path=d))]
+            if not found:
+                raise EngineError("Node.js not found: install it, or `pip install 'doit-mutate[node]'`")
+            versions = {w: process.run([w, "--version"], cwd=Path.cwd()).text.strip() for w in dict.fromkeys(found)}
+            good = [w for w, v in versions.items() if int(v.lstrip("v").split(".")[0] or 0) >= OLDEST_NODE]
+            if not good:
+                raise EngineError(
+                    f"Node.js {versions[found[0]]} at {found[0]} is too old: StrykerJS needs {OLDEST_NODE} or newer; "
+                    "install it, or `pip install 'doit-mutate[node]'`"
+                )
+            self._node = good[0]
+        return self._node
+
+    # -- measure
+
+    def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
+        self.version(root)
+        with ThreadPoolExecutor(workers) as pool:
+            plain = dict(zip([s.name for s in scopes], pool.map(lambda s: self._plain(root, s), scopes), strict=True))
+        measured = {n: _first_failure(run) for n, run in plain.items()}
+        due = [s for s in scopes if measured[s.name] is None]
+        for group in _disjoint(due):
+            measured |= self._measure_group(root, group, plain, workers, log)
+        return {name: m for name, m in measured.items() if m is not None}
+
+    def _plain(self, root: Path, scope: Scope) -> TestRun:
+        return self.test(root, scope.tests, timeout=PLAIN_TIME_LIMIT, record=True)
+
+    def _measure_group(
+        self, root: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int, log: Path
+    ) -> dict[str, Measured | None]:
+        """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result."""
+        result = self._stryker(root, scopes, plain, workers, log)
+        if isinstance(result, Measured):
+            if len(scopes) == 1:
+                return {scopes[0].name: result}
+            if result.outcome is Outcome.INTERRUPTED:
+                return {s.name: result for s in scopes}
+            middle = len(scopes) // 2
+            first = self._measure_group(root, scopes[:middle], plain, workers, log)
+            return first | self._measure_group(root, scopes[middle:], plain, workers, log)
+        return dict(result)
+
+    def _stryker(
+        self, root: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int, log: Path
+    ) -> Measured | dict[str, Measured]:
+        folder = root / ".doit-mutate"
+        folder.mkdir(exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+        try:
+            request = self._request(root, scratch, scopes, plain, workers)
+            (scratch / "scopes.json").write_text(json.dumps(request))
+            # Stryker reads its configuration relative to the project; the file's own imports resolve from where it is.
+            shutil.copy(HERE / "config.mjs", scratch / "stryker.config.mjs")
+            finished = process.run(
+                [*self._command(root), "run", str(scratch / "stryker.config.mjs")],
+                cwd=root,
+                env=process.environment({"DOIT_MUTATE_SCOPES": str(scratch / "scopes.json"), "NO_COLOR": "1"}),
+                timeout=self.config.time_limit,
+                measure_memory=True,
+            )
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("ab") as file:
+                file.write(finished.out + finished.err)
+            try:
+                report = json.loads((scratch / "report.json").read_text())
+            except (OSError, ValueError):
+                return _failure(finished, log)
+            sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
+            return {
+                s.name: self._scope_result(root, s, report, plain[s.name], sandboxes, finished.peak_bytes)
+                for s in scopes
+            }
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _request(
+        self, root: Path, scratch: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int
+    ) -> dict[str, Any]:
+        tests = sorted({f for s in scopes for f in plain[s.name].files})
+        return {
+            "root": str(root),
+            "titlesFile": str(scratch / "titles.json"),
+            "userConfig": self._user_config(root),
+            "scopes": [{"mutate": s.mutate, "tests": plain[s.name].files} for s in scopes],
+            "overrides": {
+                "mutate": [_literal(f) for s in scopes for f in s.mutate],
+                "mochaOptions": {"spec": [_literal(t) for t in tests]},
+                "testRunner": "doit-mutate",
+                "plugins": [str(HERE / "scoped_runner.mjs")],
+                "coverageAnalysis": "perTest",
+                "concurrency": workers,
+                "reporters": ["json"],
+                "jsonReporter": {"fileName": str(scratch / "report.json")},
+                "tempDirName": str(scratch / "tmp"),
+                "cleanTempDir": False,
+                "ignorePatterns": [".doit-mutate"],
+                "incremental": False,
+                "ignoreStatic": False,
+                "thresholds": {"high": 80, "low": 60, "break": None},
+                "allowConsoleColors": False,
+                "fileLogLevel": "off",
+                "inPlace": False,
+            },
+        }
+
+    def _scope_result(
+        self, root: Path, scope: Scope, report: Mapping[str, Any], plain: TestRun, sandboxes: Sequence[Path],
+        peak: int | None,
+    ) -> Measured:  # fmt: skip
+        mutants: list[Mutant] = []
+        ids: dict[str, str] = {}
+        reached: dict[str, tuple[str, ...]] = {}
+        files: dict[str, str] = {}
+        file_of_test = _test_files(report)
+        try:
+            for file in scope.mutate:
+                if file not in report["files"]:
+                    continue  # nothing in it to mutate
+                raws = raw_mutants(report, file)
+                source = (root / file).read_bytes().decode()
+                for raw, mutant in zip(raws, identify(raws, file, source.replace("\r\n", "\n")), strict=True):
+                    mine = tuple(sorted({file_of_test.get(t, "") for t in raw.covered_by} & set(plain.files)))
+                    # A mutant that only other scopes' tests reach is, to this scope, not covered.
+                    if mutant.status is Status.SURVIVED and not mutant.static and not mine:
+                        mutant = attrs.evolve(mutant, status=Status.NO_COVERAGE)
+                    mutants.append(mutant)
+                    ids[mutant.key] = raw.id
+                    reached[mutant.key] = plain.files if mutant.static else mine
+                instrumented = next((s / file for s in sandboxes if (s / file).exists()), None)
+                if instrumented is None:
+                    return Measured(Outcome.HOLLOW_REPORT, f"Stryker's sandbox of {file} is missing")
+                files[file] = instrumented.read_text()
+        except (ReportError, UnicodeDecodeError, KeyError, TypeError) as error:
+            return Measured(Outcome.HOLLOW_REPORT, f"the report cannot be read: {error}")
+        if not mutants:
+            return Measured(
+                Outcome.NO_MUTANTS, f"nothing to mutate in {', '.join(scope.mutate)}", (), plain.files, plain.inputs
+            )
+        if all(m.status in (Status.IGNORED, Status.PENDING) for m in mutants):
+            return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants were ignored or left pending")
+        return Measured(
+            Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
+            Switch(files, ids), plain.seconds, peak,
+        )  # fmt: skip
+
+    # -- test
+
+    def test(
+        self,
+        root: Path,
+        files: Sequence[str] | None,
+        *,
+        mutant: str | None = None,
+        timeout: float,
+        record: bool = False,
+        shuffle: int | None = None,
+    ) -> TestRun:
+        with tempfile.TemporaryDirectory(prefix="doit-mutate-") as name:
+            scratch = Path(name)
+            env = {"NODE_V8_COVERAGE": str(scratch / "loaded")} if record else {}
+            if mutant:
+                env["__STRYKER_ACTIVE_MUTANT__"] = mutant  # for processes that the tests start
+            request = {
+                "root": str(root.resolve()), "files": None if files is None else list(files),
+                "out": str(scratch / "answer.json"), "mutant": mutant, "shuffle": shuffle,
+            }  # fmt: skip
+            started = time.monotonic()
+            finished = process.run(
+                [self.node(), str(HERE / "run_tests.mjs")], cwd=root.resolve(), env=process.environment(env),
+                stdin=json.dumps(request).encode(), timeout=timeout,
+            )  # fmt: skip
+            seconds = time.monotonic() - started
+            if finished.stopped:
+                return TestRun(Outcome.INTERRUPTED, seconds=seconds, cpu_seconds=finished.cpu_seconds)
+            if finished.timed_out:
+                detail = f"the tests did not end within {timeout:.0f} s"
+                return TestRun(Outcome.TIME_LIMIT, detail, seconds=seconds, cpu_seconds=finished.cpu_seconds)
+            try:
+                answer = json.loads((scratch / "answer.json").read_text())
+                tests = tuple(TestResult(**t) for t in answer["tests"])
+                loaded = tuple(sorted(_loaded(scratch / "loaded", root.resolve()))) if record else ()
+            except (OSError, ValueError, KeyError, TypeError):
+                if b"No test files found" in finished.err:
+                    return TestRun(Outcome.NO_TESTS, "mocha found no test file", seconds=seconds)
+                return TestRun(Outcome.CRASHED, f"the test process died: {finished.tail(8)}", seconds=seconds)
+        outcome, detail = Outcome.OK, ""
+        if answer["error"]:
+            outcome, detail = Outcome.BUILD_ERROR, answer["error"]
+        elif answer.get("looped"):
+            outcome, detail = Outcome.TIME_LIMIT, "the mutant made a loop endless"
+        elif not any(t.state != "skipped" for t in tests):
+            outcome, detail = Outcome.NO_TESTS, f"no test ran in {', '.join(answer['files'])}"
+        reached = {i: tuple(titles) for i, titles in answer["reached"].items()}
+        return TestRun(
+            outcome, detail, tests, tuple(answer["files"]), loaded, reached, seconds, finished.cpu_seconds
+        )  # fmt: skip
+
+    # -- what is installed
+
+    def _script(self, root: Path) -> str:
+        if self.config.command:
+            return " ".join(self.config.command)
+        return str(root / "node_modules/@stryker-mutator/core/bin/stryker.js")
+
+    def _command(self, root: Path) -> tuple[str, ...]:
+        return self.config.command or (self.node(), self._script(root))
+
+    def _user_config(self, root: Path) -> str | None:
+        if self.config.config:
+            if not (root / self.config.config).is_file():
+                raise EngineError(f"engine.config: {self.config.config} is not a file of the project")
+            return self.config.config
+        return next((n for n in CONFIG_NAMES if (root / n).is_file()), None)
+
+
+def _package_version(root: Path, package: str) -> str:
+    for folder in (root, *root.parents):
+        manifest = folder / "node_modules" / package / "package.json"
+        if manifest.is_file():
+            return f"{package.rpartition('/')[2]} {json.loads(manifest.read_text())['version']}"
+    raise EngineError(
+        f"{package} is not installed in {root}: run `npm install --save-dev {package}`, or name the task that "
+        "installs it under engine.needs"
+    )
+
+
+def _first_failure(run: TestRun) -> Measured | None:
+    """What keeps a scope from being measured at all, told by its tests on the original; None where nothing does."""
+    if run.outcome is not Outcome.OK:
+        return Measured(run.outcome, run.detail)
+    if run.failed:
+        first = run.failed[0]
+        more = f" (and {len(run.failed) - 1} more)" if len(run.failed) > 1 else ""
+        return Measured(Outcome.TESTS_FAIL_FIRST, f"{first.file}: {first.title}: {first.message}{more}")
+    return None
+
+
+def _disjoint(scopes: Sequence[Scope]) -> Iterator[list[Scope]]:
+    """Groups in which no file is mutated by two: such scopes cannot share a process."""
+    left = list(scopes)
+    while left:
+        taken: set[str] = set()
+        group = []
+        for scope in list(left):
+            if taken.isdisjoint(scope.mutate):
+                taken.update(scope.mutate)
+                group.append(scope)
+                left.remove(scope)
+        yield group
+
+
+def _failure(finished: process.Finished, log: Path) -> Measured:
+    """Stryker exits with 1 for everything: what it said tells what it was."""
+    said = finished.out.decode(errors="replace") + finished.err.decode(errors="replace")
+    lines = [line for line in said.splitlines() if line.strip() and "\tat " not in line]
+    detail = "\n".join([*lines[-8:], f"(log: {log})"])
+    if finished.stopped:
+        return Measured(Outcome.INTERRUPTED)
+    if finished.timed_out:
+        return Measured(Outcome.TIME_LIMIT, detail)
+    if finished.exit_code < 0:
+        return Measured(Outcome.SIGNAL, f"ended by signal {-finished.exit_code}\n{detail}")
+    if "There were failed tests in the initial test run" in said or "DOIT-MUTATE-SHARED-TITLE" in said:
+        return Measured(Outcome.TESTS_FAIL_FIRST, detail)
+    if "ConfigError" in said or "Please correct" in said or "Cannot find TestRunner plugin" in said:
+        return Measured(Outcome.BAD_CONFIG, detail)
+    if "heap out of memory" in said:
+        return Measured(Outcome.MEMORY, detail)
+    if finished.exit_code == 0:
+        return Measured(Outcome.NO_REPORT, detail)
+    return Measured(Outcome.CRASHED, detail)
+
+
+def _test_files(report: Mapping[str, Any]) -> dict[str, str]:
+    """The report's test id -> its file."""
+    return {
+        str(test["id"]): file
+        for file, entry in (report.get("testFiles") or {}).items()
+        for test in entry.get("tests", ())
+    }
+
+
+def _loaded(folder: Path, root: Path) -> set[str]:
+    """Project files among the scripts that V8 says were loaded: ES modules and CommonJS alike, however deep."""
+    prefix = str(root) + os.sep
+    loaded = set()
+    for record in folder.glob("*.json"):
+        for url in re.findall(r'"url":"(file://[^"]+)"', record.read_text()):
+            path = unquote(urlsplit(url).path)
+            if path.startswith(prefix) and not _OUTSIDE.search(path[len(prefix) :]):
+                loaded.add(path[len(prefix) :])
+    return loaded
+
+
+def _literal(path: str) -> str:
+    """A path as a glob that matches it alone."""
+    return re.sub(r"([\[\]{}()*?!+@\\])", r"\\\1", path)

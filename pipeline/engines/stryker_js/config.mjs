@@ -1,0 +1,19 @@
+// The Stryker configuration of one of our runs: the project's own, and over it what the program must own.
+import fs from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const { root, userConfig, overrides } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
+const user = userConfig ? await read(path.join(root, userConfig)) : {};
+export default {
+  ...user,
+  ...overrides,
+  mochaOptions: { ...user.mochaOptions, ...overrides.mochaOptions },
+  plugins: [...(user.plugins ?? ['@stryker-mutator/*']), ...overrides.plugins],
+  ignorePatterns: [...(user.ignorePatterns ?? []), ...overrides.ignorePatterns],
+};
+
+async function read(file) {
+  if (file.endsWith('.json')) return JSON.parse(fs.readFileSync(file, 'utf8'));
+  return (await import(pathToFileURL(file).href)).default;
+}

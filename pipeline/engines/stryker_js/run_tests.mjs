@@ -1,0 +1,116 @@
+// Runs mocha test files once, in this process, and writes what each test did: request on standard input, both as JSON.
+//
+// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null }
+// answer (in the file `out`): { tests: [{ file, title, state, kind, message }], files, reached: { id: [title] }, error }
+// The project's own mocha configuration holds, but for which files are run.
+import fs from 'node:fs';
+import path from 'node:path';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const HIT_LIMIT = 200_000; // runs of one mutant's code; a loop that it makes endless ends here instead of at a time limit
+
+const { root, files, out, mutant, shuffle } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const write = fs.writeFileSync; // tests may replace it
+const answer = { tests: [], files: [], reached: {}, error: null };
+const relative = (file) => path.relative(root, file).split(path.sep).join('/');
+
+function finish(error) {
+  if (error) answer.error = String(error?.stack ?? error).slice(0, 4000);
+  write(out, JSON.stringify(answer));
+  process.exit(0);
+}
+
+// The switch: Stryker's instrumented code reads these.
+const stryker = (globalThis.__stryker__ = {});
+if (mutant) Object.assign(stryker, { activeMutant: mutant, hitCount: 0, hitLimit: HIT_LIMIT });
+
+try {
+  const require = createRequire(path.join(root, 'package.json'));
+  const mochaRoot = path.dirname(require.resolve('mocha/package.json'));
+  const { default: Mocha } = await import(pathToFileURL(require.resolve('mocha')).href);
+  const { loadOptions } = require(path.join(mochaRoot, 'lib/cli/options.js'));
+  const helpers = require(path.join(mochaRoot, 'lib/cli/run-helpers.js'));
+
+  const { ignore = [], extension = [], file = [], require: required = [], ...options } = loadOptions([]) || {};
+  const toLoad = [...file, ...(files ?? [])].map((f) => path.resolve(f));
+  if (files === null) {
+    const collectFiles = require(path.join(mochaRoot, 'lib/cli/collect-files.js'));
+    const spec = options.spec?.length ? [options.spec].flat() : ['./test'];
+    toLoad.push(...collectFiles({ ignore, extension, file: [], spec, recursive: options.recursive, sort: true }).files);
+  }
+  const plugins = await helpers.handleRequires([required].flat());
+  const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins?.rootHooks, reporter: class {} });
+  for (const test of toLoad) mocha.addFile(test);
+  answer.files = toLoad.map(relative);
+  await mocha.loadFilesAsync();
+  if (mutant === '') perTestCoverage(mocha.suite);
+  if (shuffle !== null) shuffleSuite(mocha.suite, random(shuffle));
+
+  const runner = mocha.run(() => {
+    const { perTest = {}, static: loading = {} } = stryker.mutantCoverage ?? {};
+    for (const id of Object.keys(loading)) answer.reached[id] = answer.tests.map(({ title }) => title);
+    for (const [title, ids] of Object.entries(perTest)) {
+      for (const id of Object.keys(ids)) if (!loading[id]) (answer.reached[id] ??= []).push(title);
+    }
+    if (mutant && stryker.hitCount > HIT_LIMIT) answer.looped = true;
+    finish();
+  });
+  runner.on('pass', (test) => answer.tests.push(described(test, 'passed')));
+  runner.on('pending', (test) => answer.tests.push(described(test, 'skipped')));
+  runner.on('fail', (test, error) => answer.tests.push({ ...described(test, 'failed'), ...failure(test, error) }));
+} catch (error) {
+  finish(error ?? 'the test files could not be loaded');
+}
+process.on('uncaughtException', () => {}); // mocha makes it the running test's failure
+
+function described(test, state) {
+  const { file = '' } = test;
+  return { file: file && relative(file), title: test.fullTitle(), state, kind: '', message: '' };
+}
+
+function failure(test, error) {
+  const message = String(error?.message ?? error).slice(0, 500);
+  if (test.type === 'hook' || error?.code === 'ERR_MOCHA_TIMEOUT') return { kind: 'other', message };
+  if (error?.code === 'ERR_ASSERTION' || error?.name === 'AssertionError') return { kind: 'assertion', message };
+  return { kind: thrownByCodeUnderTest(error) ? 'exception' : 'other', message };
+}
+
+// Thrown where? The first frame of the project's own says: a test file, or the code that it tests.
+function thrownByCodeUnderTest(error) {
+  const frames = String(error?.stack ?? '').split('\n').slice(1);
+  for (const frame of frames) {
+    const url = /(file:\/\/[^\s)]+?|\/[^\s()]+?):\d+:\d+\)?$/.exec(frame)?.[1];
+    if (!url) continue;
+    const file = url.startsWith('file:') ? fileURLToPath(url) : url;
+    if (!file.startsWith(root + path.sep) || file.includes(`${path.sep}node_modules${path.sep}`)) continue;
+    return !answer.files.includes(relative(file));
+  }
+  return false;
+}
+
+function perTestCoverage(suite) {
+  suite.beforeEach(function () {
+    stryker.currentTestId = this.currentTest.fullTitle();
+  });
+}
+
+function shuffleSuite(suite, next) {
+  for (const list of [suite.tests, suite.suites]) {
+    for (let i = list.length - 1; i > 0; i--) {
+      const j = Math.floor(next() * (i + 1));
+      [list[i], list[j]] = [list[j], list[i]];
+    }
+  }
+  for (const inner of suite.suites) shuffleSuite(inner, next);
+}
+
+function random(seed) {
+  // mulberry32, https://github.com/cprosche/mulberry32
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}

@@ -1,0 +1,70 @@
+// A StrykerJS test-runner plugin: the project's own mocha runner, where each mutant meets only its own scope's tests.
+//
+// Several scopes share one Stryker process that way, and each gets the result of a run of it alone: Stryker plans with
+// the coverage of all tests, and the tests of other scopes are taken out of every mutant's run.
+// Plugin API: https://stryker-mutator.io/docs/stryker-js/guides/create-a-plugin
+import fs from 'node:fs';
+import path from 'node:path';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const { root, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
+const { resolve } = createRequire(path.join(root, 'package.json'));
+const mocha = await import(pathToFileURL(resolve('@stryker-mutator/mocha-runner')).href);
+const { factory } = mocha.strykerPlugins.find(({ kind, name }) => kind === 'TestRunner' && name === 'mocha');
+
+const scopeOfMutated = new Map(scopes.flatMap((scope) => scope.mutate.map((file) => [file, scope])));
+
+class ScopedRunner {
+  #inner;
+  #titles; // file -> titles of its tests, from the dry run of whichever process made it
+
+  constructor(inner) {
+    this.#inner = inner;
+  }
+  capabilities() {
+    return this.#inner.capabilities();
+  }
+  init() {
+    return this.#inner.init();
+  }
+  dispose() {
+    return this.#inner.dispose();
+  }
+
+  async dryRun(options) {
+    const result = await this.#inner.dryRun(options);
+    if (result.status !== 'complete') return result;
+    const titles = {};
+    const fileOf = new Map();
+    for (const { id, fileName, status } of result.tests) {
+      if (!fileName || status !== 0) continue;
+      const file = path.relative(process.cwd(), fileName).split(path.sep).join('/');
+      if (fileOf.has(id) && fileOf.get(id) !== file && scopes.length > 1) {
+        // mocha knows a test by its title alone: nobody could tell whose kill it is.
+        return { status: 'error', errorMessage: `DOIT-MUTATE-SHARED-TITLE ${id} in ${fileOf.get(id)} and ${file}` };
+      }
+      fileOf.set(id, file);
+      (titles[file] ??= []).push(id);
+    }
+    fs.writeFileSync(titlesFile, JSON.stringify(titles));
+    return result;
+  }
+
+  async mutantRun(options) {
+    this.#titles ??= JSON.parse(fs.readFileSync(titlesFile, 'utf8'));
+    const file = path.relative(root, options.activeMutant.fileName).split(path.sep).join('/');
+    const mine = new Set(scopeOfMutated.get(file).tests.flatMap((test) => this.#titles[test] ?? []));
+    const testFilter = options.testFilter ? options.testFilter.filter((id) => mine.has(id)) : [...mine];
+    // mocha takes an empty filter for "all tests".
+    if (testFilter.length === 0) return { status: 'survived', nrOfTests: 0 };
+    return this.#inner.mutantRun({ ...options, testFilter });
+  }
+}
+
+function create(injector) {
+  return new ScopedRunner(injector.injectFunction(factory));
+}
+create.inject = ['$injector'];
+
+export const strykerPlugins = [{ kind: 'TestRunner', name: 'doit-mutate', factory: create }];

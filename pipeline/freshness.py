@@ -1,0 +1,86 @@
+"""Is a task of a scope up to date? Reads its targets, the snapshot and the landing branch; runs nothing.
+
+The callables return True (as it was) or False (run it), as doit's `uptodate` takes them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline.engines import EngineError
+from pipeline.landing import Refused
+from pipeline.model import Scope
+from pipeline.results import Candidates, Landed, Outcome, Proofs, find
+from pipeline.session import Session
+from pipeline.steps import Baseline, Confirmed, Inputs
+from pipeline.store import digest
+
+T = TypeVar("T")
+
+
+class Freshness:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def _find(self, scope: Scope, name: str, type_: type[T]) -> T | None:
+        return find(self.session.target(scope.name, name), type_)
+
+    def baseline(self, scope: Scope) -> bool:
+        """As measured: the plan's values, the engine, and the content of every input that was recorded."""
+        found = self._find(scope, "inputs.json", Inputs)
+        baseline = self._find(scope, "baseline.json", Baseline)
+        if found is None or baseline is None or baseline.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
+            return False
+        states = self.session.snapshot.states
+        if any(states.get(path) != state for path, state in found.inputs.items()):
+            return False
+        try:
+            known = self.session.measuring.known(scope, states, Path(self.session.plan.root))
+        except EngineError:
+            return True  # the engine is not installed here: nothing says that its report would be another
+        return digest(known) == found.known
+
+    def ended_well(self, scope: Scope, name: str, type_: type[Candidates]) -> bool:
+        """A call that failed, or a search that broke, is tried again."""
+        found = self._find(scope, name, type_)
+        return found is not None and found.outcome in (Outcome.OK, Outcome.NO_MUTANTS)
+
+    def validated(self, scope: Scope, round_: int) -> bool:
+        """What the validation loaded is as it was."""
+        found = self._find(scope, f"proofs.{round_}.json", Proofs)
+        if found is None or found.outcome is not Outcome.OK:
+            return False
+        states = self.session.snapshot.states
+        return all(states.get(path) == state for path, state in found.inputs.items())
+
+    def landed(self, scope: Scope) -> bool:
+        """The landing branch, as it is now, stands on HEAD and holds the file that was landed."""
+        found = self._find(scope, "landed.json", Landed)
+        if found is None or found.outcome is not Outcome.OK or found.held:
+            return False
+        try:
+            branch = self.session.branch
+        except Refused:
+            return False
+        return branch.on_head and branch.states.get(scope.write) == found.content
+
+    def confirmed(self, scope: Scope) -> bool:
+        """What was measured on the branch is what is on it."""
+        found = self._find(scope, "confirmed.json", Confirmed)
+        landed = self._find(scope, "landed.json", Landed)
+        if found is None or landed is None or found.outcome is not Outcome.OK:
+            return False
+        if not landed.titles:
+            return found.content is None
+        states = self.session.branch.states
+        return found.content == states.get(scope.write) and all(
+            states.get(path) == state for path, state in found.inputs.items()
+        )
+
+    def search_values(self) -> dict[str, Any]:
+        """The plan's values that search reads, with the version of what it runs."""
+        from pipeline.generators import differential
+
+        embedded = [g.name for g in self.session.plan.generate.generators if g.embedded]
+        return {"embedded": embedded, "version": differential.VERSION if embedded else ""}

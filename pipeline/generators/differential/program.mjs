@@ -1,0 +1,177 @@
+/**
+ * A program: what a test does before it asserts. Plain data, so that it can be sent, changed, measured and printed.
+ *
+ *   program    { steps: [{ bind: name | null, expr, wait }], observe: expr, wait }    wait: the value is awaited
+ *   expr       lit v | list items | record entries | code text | var name | export file, name | global name
+ *              | call fn, args | new cls, args | get of, name | spread of, as
+ *
+ * Every expr is evaluated anew in each run: nothing is shared between two runs.
+ */
+
+export const lit = (v) => ({ k: 'lit', v });
+export const list = (items) => ({ k: 'list', items });
+export const record = (entries) => ({ k: 'record', entries });
+export const code = (text) => ({ k: 'code', text });
+export const local = (name) => ({ k: 'var', name });
+export const exported = (file, name) => ({ k: 'export', file, name });
+export const global = (name) => ({ k: 'global', name });
+export const call = (fn, args) => ({ k: 'call', fn, args });
+export const create = (cls, args) => ({ k: 'new', cls, args });
+export const get = (of, name) => ({ k: 'get', of, name });
+export const spread = (of, as) => ({ k: 'spread', of, as });
+
+/** The children of an expr, each with the way to an equal expr that holds another child in its place. */
+export function children(expr) {
+  switch (expr.k) {
+    case 'list':
+      return expr.items.map((child, i) => [child, (to) => ({ ...expr, items: expr.items.with(i, to) }), i]);
+    case 'record':
+      return expr.entries.map(([key, child], i) => [child, (to) => ({ ...expr, entries: expr.entries.with(i, [key, to]) }), key]);
+    case 'call':
+      return [
+        [expr.fn, (to) => ({ ...expr, fn: to }), 'fn'],
+        ...expr.args.map((child, i) => [child, (to) => ({ ...expr, args: expr.args.with(i, to) }), i]),
+      ];
+    case 'new':
+      return [
+        [expr.cls, (to) => ({ ...expr, cls: to }), 'cls'],
+        ...expr.args.map((child, i) => [child, (to) => ({ ...expr, args: expr.args.with(i, to) }), i]),
+      ];
+    case 'get':
+    case 'spread':
+      return [[expr.of, (to) => ({ ...expr, of: to }), 'of']];
+    default:
+      return [];
+  }
+}
+
+export function* walk(expr) {
+  yield expr;
+  for (const [child] of children(expr)) yield* walk(child);
+}
+
+export function* walkProgram(program) {
+  for (const step of program.steps) yield* walk(step.expr);
+  yield* walk(program.observe);
+}
+
+/** The exports that a program names, as `file` and `name`, once each. */
+export function exportsOf(program) {
+  const found = new Map();
+  for (const e of walkProgram(program)) if (e.k === 'export') found.set(`${e.file} ${e.name}`, e);
+  return [...found.values()];
+}
+
+export const isData = (expr) => expr.k === 'lit' || expr.k === 'list' || expr.k === 'record' || expr.k === 'code';
+
+/** The value itself, where an expr is plain data without code; else undefined. */
+export function plain(expr) {
+  if (expr.k === 'lit') return expr.v;
+  if (expr.k === 'list') return expr.items.map(plain);
+  if (expr.k === 'record') return Object.fromEntries(expr.entries.map(([key, e]) => [key, plain(e)]));
+  return undefined;
+}
+
+export class Unprintable extends Error {}
+
+/** The expr of a value that a run gave. Throws Unprintable where no short literal says it. */
+export function describe(value, room = { left: 80 }, depth = 0) {
+  if (depth > 6 || --room.left < 0) throw new Unprintable('too large to read');
+  const inner = (v) => describe(v, room, depth + 1);
+  if (typeof value === 'string' && value.length > 300) throw new Unprintable('a long string');
+  if (value === null || ['undefined', 'boolean', 'number', 'string', 'bigint'].includes(typeof value)) return lit(value);
+  if (typeof value !== 'object') throw new Unprintable(`a ${typeof value}`);
+  if (Array.isArray(value)) {
+    if (value.length > room.left) throw new Unprintable('a long array');
+    return list(Array.from(value, inner));
+  }
+  if (value instanceof Date) {
+    const time = value.getTime();
+    return create(global('Date'), [lit(Number.isNaN(time) ? NaN : value.toISOString())]);
+  }
+  if (value instanceof Map || value instanceof Set) {
+    return create(global(value instanceof Map ? 'Map' : 'Set'), value.size ? [inner([...value])] : []);
+  }
+  if (value instanceof RegExp) return code(String(value));
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) throw new Unprintable(`a ${prototype.constructor?.name}`);
+  return record(Object.entries(value).map(([key, v]) => [key, inner(v)]));
+}
+
+const WIDTH = 100;
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
+
+export function quote(text, mark = "'") {
+  const body = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+  const other = mark === "'" ? '"' : "'";
+  const use = body.includes(mark) && !body.includes(other) ? other : mark;
+  return use + body.replaceAll(use, `\\${use}`) + use;
+}
+
+function literal(v, mark) {
+  if (typeof v === 'string') return quote(v, mark);
+  if (typeof v === 'bigint') return `${v}n`;
+  return Object.is(v, -0) ? '-0' : String(v);
+}
+
+/**
+ * Source text of an expr. names: (export expr) → the identifier it is imported as. Lists and records that pass the
+ * line's width from `column` on are broken, one item a line.
+ */
+export function print(expr, { names = (e) => e.name, mark = "'", indent = '', column = 0 } = {}) {
+  const options = { names, mark, indent };
+  const flat = (e) => print(e, { ...options, column: -Infinity });
+  switch (expr.k) {
+    case 'lit':
+      return literal(expr.v, mark);
+    case 'code':
+      return expr.text;
+    case 'var':
+    case 'global':
+      return expr.name;
+    case 'export':
+      return names(expr);
+    case 'get':
+      return receiver(expr.of, flat(expr.of)) + (IDENTIFIER.test(expr.name) ? `.${expr.name}` : `[${literal(expr.name, mark)}]`);
+    case 'await':
+      return `await ${print(expr.of, { ...options, column })}`;
+    case 'async arrow':
+      return `async () => ${print(expr.of, { ...options, column })}`;
+    case 'arrow':
+      return `() => ${print(expr.of, { ...options, column })}`;
+    case 'spread':
+      return expr.as === 'list' ? `[...${flat(expr.of)}]` : `{ ...${flat(expr.of)} }`;
+    case 'call':
+    case 'new': {
+      const head = expr.k === 'new' ? `new ${flat(expr.cls)}` : receiver(expr.fn, flat(expr.fn));
+      return head + enclose('(', expr.args, (e, at) => print(e, { ...options, ...at }), ')', head.length + column, indent, '');
+    }
+    case 'list':
+      return enclose('[', expr.items, (e, at) => print(e, { ...options, ...at }), ']', column, indent, '');
+    case 'record':
+      return enclose('{', expr.entries, ([key, e], at) => {
+        const head = `${IDENTIFIER.test(key) ? key : literal(key, mark)}: `;
+        return head + print(e, { ...options, ...at, column: at.column + head.length });
+      }, '}', column, indent, ' ');
+    default:
+      throw new Error(`no such expr: ${expr.k}`);
+  }
+}
+
+function enclose(open, items, show, close, column, indent, pad) {
+  if (!items.length) return open + close;
+  const flat = open + pad + items.map((item) => show(item, { column: -Infinity, indent })).join(', ') + pad + close;
+  if (column + flat.length <= WIDTH || column === -Infinity) return flat;
+  const deeper = `${indent}  `;
+  const lines = items.map((item) => deeper + show(item, { column: deeper.length + 1, indent: deeper }));
+  return `${open}\n${lines.join(',\n')},\n${indent}${close}`;
+}
+
+const receiver = (expr, text) => (expr.k === 'code' || (expr.k === 'lit' && typeof expr.v === 'number') ? `(${text})` : text);
+
+/** One line that is the same for equal programs only. */
+export function fingerprint(program) {
+  const show = (e) => print(e, { column: -Infinity, names: (x) => `${x.file}:${x.name}` });
+  const lines = program.steps.map((s) => `${s.bind ?? ''}=${s.wait ? 'await ' : ''}${show(s.expr)}`);
+  return [...lines, (program.wait ? 'await ' : '') + show(program.observe)].join('; ');
+}

@@ -1,0 +1,146 @@
+/** From all that was found to the fewest and smallest programs that keep every kill. */
+
+import { isData, list, lit, record } from './program.mjs';
+import { sites } from './variations.mjs';
+
+const MOST_SHRINKS = 40;
+
+/** Greedy set cover, then reverse delete. rows: [{ kills, cost }]; returns those chosen, in order. */
+export function cover(rows) {
+  const left = new Set(rows.flatMap((row) => row.kills));
+  const chosen = [];
+  while (left.size) {
+    let best = null;
+    let most = 0;
+    for (const row of rows) {
+      const gain = row.kills.filter((id) => left.has(id)).length;
+      if (gain > most || (gain && gain === most && row.cost < best.cost)) [best, most] = [row, gain];
+    }
+    chosen.push(best);
+    for (const id of best.kills) left.delete(id);
+  }
+  return withoutNeedless(chosen);
+}
+
+function withoutNeedless(rows) {
+  let kept = rows;
+  for (const row of [...rows].sort((a, b) => b.cost - a.cost)) {
+    const rest = kept.filter((other) => other !== row);
+    const others = new Set(rest.flatMap((other) => other.kills));
+    if (row.kills.every((id) => others.has(id))) kept = rest;
+  }
+  return kept;
+}
+
+/** Rows { program, outcome, kills, cost, sane } with all kills of each program, as the worker finds them. */
+async function matrix(exploration, programs, ids) {
+  const { lab, variations } = exploration;
+  const rows = [];
+  for (let i = 0; i < programs.length; i += 48) {
+    const batch = programs.slice(i, i + 48);
+    const { results } = await lab.order({ order: 'explore', programs: batch, alive: ids });
+    for (const [j, { outcome, kills, unstable }] of results.entries()) {
+      if (unstable || !kills.length) continue;
+      const sane = variations.isSane(batch[j], outcome);
+      rows.push({ program: batch[j], outcome, kills, cost: variations.cost(batch[j]), sane });
+    }
+  }
+  return rows;
+}
+
+/**
+ * The programs to write as tests: [{ program, outcome, kills }], every one confirmed in fresh modules, with the ids that
+ * no program could be confirmed for.
+ */
+export async function select(exploration) {
+  const { lab } = exploration;
+  const ids = [...new Set(exploration.found.flatMap((f) => f.kills))];
+  let rows = await matrix(exploration, exploration.found.map((f) => f.program), ids);
+  const chosen = [];
+  const done = new Set();
+  // What a confirmation takes back is offered to the programs that are left.
+  for (let round = 0; round < 4; round++) {
+    const open = (row) => ({ ...row, kills: row.kills.filter((id) => !done.has(id)) });
+    const candidates = rows.map(open).filter((row) => row.kills.length);
+    if (!candidates.length) break;
+    for (const row of inTiers(candidates)) {
+      const small = await shrink(exploration, row);
+      let result = await lab.order({ order: 'confirm', program: small.program, ids });
+      if (!row.kills.every((id) => result.kills.includes(id)) && small.program !== row.program) {
+        const whole = await lab.order({ order: 'confirm', program: row.program, ids });
+        if (whole.kills.length > result.kills.length) [result, small.program] = [whole, row.program];
+      }
+      rows = rows.filter((other) => other.program !== row.program);
+      if (!result.outcome || !result.kills.length) continue;
+      for (const id of result.kills) done.add(id);
+      chosen.push({ program: small.program, outcome: result.outcome, kills: result.kills, cost: exploration.variations.cost(small.program) });
+    }
+  }
+  return { tests: cover(chosen), unconfirmed: ids.filter((id) => !done.has(id)) };
+}
+
+/** What a person would write covers all it can; only the rest is left to odd programs. */
+function inTiers(rows) {
+  const sane = cover(rows.filter((row) => row.sane));
+  const covered = new Set(sane.flatMap((row) => row.kills));
+  const odd = rows.filter((row) => !row.sane).map((row) => ({ ...row, kills: row.kills.filter((id) => !covered.has(id)) }));
+  const chosen = [...sane, ...cover(odd.filter((row) => row.kills.length))];
+  // Each answers for what no one before it kills: that is what shrinking must keep.
+  const taken = new Set();
+  return chosen.map((row) => {
+    const own = row.kills.filter((id) => !taken.has(id));
+    for (const id of own) taken.add(id);
+    return { ...row, kills: own };
+  }).filter((row) => row.kills.length);
+}
+
+async function shrink({ lab, variations, avoid }, { program, kills }) {
+  let smallest = program;
+  for (let n = 0; n < MOST_SHRINKS; n++) {
+    const limit = variations.cost(smallest);
+    const candidates = simpler(smallest, variations)
+      .map((p) => ({ p, cost: variations.cost(p) }))
+      .filter(({ cost }) => cost < limit - 0.01)
+      .sort((a, b) => a.cost - b.cost)
+      .slice(0, 150)
+      .map(({ p }) => p);
+    if (!candidates.length) break;
+    const { index, outcome } = await lab.order({ order: 'choose', candidates, must: kills, avoid: [...avoid] });
+    if (index < 0) break;
+    if (!variations.isSane(candidates[index], outcome) && variations.isSane(smallest, outcome)) break;
+    smallest = candidates[index];
+  }
+  return { program: smallest };
+}
+
+function simpler(program, variations) {
+  const { steps } = program;
+  const found = steps.flatMap((step, i) => (step.bind ? [] : [{ ...program, steps: steps.toSpliced(i, 1) }]));
+  for (const [i, { bind }] of steps.entries()) {
+    if (bind && !JSON.stringify([steps.slice(i + 1), program.observe], plainJson).includes(`"name":"${bind}"`)) found.push({ ...program, steps: steps.toSpliced(i, 1) });
+  }
+  for (const { expr, name, put } of sites(program, variations)) {
+    if (expr.k === 'call' || expr.k === 'new') if (expr.args.length) found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
+    if (!isData(expr)) continue;
+    for (const e of variations.likely.get(name)?.values() ?? []) found.push(put(e));
+    found.push(...smallerData(expr).map(put));
+  }
+  return found;
+}
+
+const plainJson = (_, v) => (typeof v === 'bigint' ? String(v) : v);
+
+function smallerData(expr) {
+  if (expr.k === 'list') return [list([]), ...expr.items.map((_, i) => list(expr.items.toSpliced(i, 1)))];
+  if (expr.k === 'record') return [record([]), ...expr.entries.map((_, i) => record(expr.entries.toSpliced(i, 1)))];
+  if (typeof expr.v === 'number') return [0, 1, 2, 3, 5, 10, 50, 100, 1000, Math.trunc(expr.v), Math.trunc(expr.v / 10), Math.abs(expr.v)].map(lit);
+  if (typeof expr.v !== 'string') return [];
+  const s = expr.v;
+  const cuts = [];
+  for (let size = Math.ceil(s.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = 0; at < s.length; at += size) cuts.push(s.slice(0, at) + s.slice(at + size));
+  }
+  const plainer = [...s].flatMap((c, i) => (/[a-z0-9 ]/.test(c) ? [] : [s.slice(0, i) + (/[A-Z]/.test(c) ? c.toLowerCase() : 'a') + s.slice(i + 1)]));
+  return ['', 'a', ...cuts.slice(0, 60), ...plainer.slice(0, 20)].map(lit);
+}
+

@@ -1,0 +1,189 @@
+/**
+ * What the source says about inputs: the literals in it, its functions' parameters and the kinds of value they take,
+ * the keys of option objects, and whether modules keep state. Reads syntax trees; runs nothing.
+ */
+
+import { samples } from './pattern.mjs';
+
+export const parseSource = (parser, text) =>
+  parser.parse(text, { sourceType: 'unambiguous', plugins: ['typescript', 'jsx'], errorRecovery: true, allowReturnOutsideFunction: true });
+
+/** Every node below `node` with its ancestors, nearest last. */
+export function* nodes(node, ancestors = []) {
+  yield [node, ancestors];
+  const inner = [...ancestors, node];
+  for (const [key, value] of Object.entries(node)) {
+    if (key === 'loc' || key.endsWith('Comments') || value === null || typeof value !== 'object') continue;
+    for (const child of Array.isArray(value) ? value : [value]) if (typeof child?.type === 'string') yield* nodes(child, inner);
+  }
+}
+
+export const isFunction = (node) => /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|ClassPrivateMethod|ObjectMethod)$/.test(node?.type ?? '');
+
+/** The value of a literal node; undefined for everything else. */
+export function literalOf(node) {
+  switch (node?.type) {
+    case 'NumericLiteral':
+    case 'StringLiteral':
+    case 'BooleanLiteral':
+      return node.value;
+    case 'TemplateLiteral':
+      return node.expressions.length ? undefined : node.quasis[0].value.cooked;
+    case 'UnaryExpression': {
+      const v = literalOf(node.argument);
+      return node.operator === '-' && typeof v === 'number' ? -v : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+const propertyName = (node) => (node.computed ? literalOf(node.property ?? node.key) : ((node.property ?? node.key)?.name ?? literalOf(node.property ?? node.key)));
+
+const STRING_METHODS = /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
+const ARRAY_METHODS = /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
+const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
+
+/**
+ * { numbers, strings, named, functions, classes, keepsState } of all `sources` (file → text) together.
+ * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
+ */
+export function study(parser, sources) {
+  const knowledge = { numbers: new Set(), strings: new Set(), named: new Map(), functions: new Map(), classes: new Map(), keepsState: false };
+  for (const text of Object.values(sources)) {
+    const tree = parseSource(parser, text);
+    collectLiterals(tree, knowledge);
+    collectFunctions(tree, knowledge);
+    knowledge.keepsState ||= keepsState(tree.program);
+  }
+  return knowledge;
+}
+
+function remember(named, name, value) {
+  if (!name || value === undefined) return;
+  if (!named.has(name)) named.set(name, new Set());
+  named.get(name).add(value);
+}
+
+const nameOf = (node) => (node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined);
+
+function collectLiterals(tree, { numbers, strings, named }) {
+  for (const [node, ancestors] of nodes(tree.program)) {
+    const value = literalOf(node);
+    const parent = ancestors.at(-1);
+    if (/^(Import|Export).*Declaration$/.test(parent?.type)) continue;
+    if (typeof value === 'number') numbers.add(value);
+    if (typeof value === 'string' && value.length < 80) strings.add(value);
+    if (node.type === 'TemplateElement' && node.value.cooked && node.value.cooked.length < 20) strings.add(node.value.cooked);
+    if (node.type === 'RegExpLiteral') for (const text of samples(node.pattern, node.flags)) strings.add(text);
+    if (node.type === 'BinaryExpression') {
+      remember(named, nameOf(node.left), literalOf(node.right));
+      remember(named, nameOf(node.right), literalOf(node.left));
+    }
+    if (node.type === 'SwitchStatement') for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
+    if (node.type === 'AssignmentPattern') remember(named, nameOf(node.left), literalOf(node.right));
+    if (node.type === 'LogicalExpression') remember(named, nameOf(node.left), literalOf(node.right));
+    // A lookup table's keys are what somebody looks up in it.
+    if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator') strings.add(propertyName(node));
+  }
+}
+
+function collectFunctions(tree, { functions, classes }) {
+  for (const [node, ancestors] of nodes(tree.program)) {
+    const parent = ancestors.at(-1);
+    if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression') {
+      const name = node.id?.name ?? (parent?.type === 'VariableDeclarator' ? parent.id.name : null);
+      if (name) classes.set(name, membersOf(node));
+    }
+    if (!isFunction(node)) continue;
+    const owner = /^Class/.test(node.type) ? (ancestors.at(-2)?.id?.name ?? '') : '';
+    const name = node.id?.name ?? (parent?.type === 'VariableDeclarator' ? parent.id.name : (node.key && propertyName(node)) ?? assigned(parent));
+    if (name) functions.set(owner ? `${owner}.${name}` : name, { params: node.params.map((p) => parameter(p, node)) });
+  }
+}
+
+const assigned = (parent) => (parent?.type === 'AssignmentExpression' ? nameOf(parent.left) : undefined);
+
+function membersOf(cls) {
+  const members = new Map();
+  for (const member of cls.body.body) {
+    const name = member.key && propertyName(member);
+    if (!name || member.type === 'ClassPrivateMethod' || member.type === 'ClassPrivateProperty') continue;
+    if (member.kind === 'constructor' || member.kind === 'set') continue;
+    members.set(name, { name, isStatic: Boolean(member.static), call: member.kind === 'method' });
+  }
+  for (const [node] of nodes(cls.body)) {
+    const target = node.type === 'AssignmentExpression' ? node.left : null;
+    if (target?.object?.type !== 'ThisExpression' || target.property.type !== 'Identifier') continue;
+    const name = propertyName(target);
+    if (name && !name.startsWith('_') && !members.has(name)) members.set(name, { name, isStatic: false, call: false });
+  }
+  return [...members.values()];
+}
+
+/** { name, optional, kind, keys } of one parameter: kind and keys are guessed from how the body uses it. */
+function parameter(node, fn) {
+  const optional = node.type === 'AssignmentPattern';
+  const target = optional ? node.left : node;
+  if (target.type === 'ObjectPattern') return { name: 'options', optional, kind: 'record', keys: patternKeys(target) };
+  if (target.type !== 'Identifier') return { name: 'rest', optional: true, kind: target.type === 'ArrayPattern' ? 'list' : null, keys: [] };
+  const initial = optional ? literalOf(node.right) : undefined;
+  const { kind, keys } = usage(target.name, fn);
+  return { name: target.name, optional, kind: initial === undefined ? kind : typeof initial, keys };
+}
+
+const patternKeys = (pattern) => pattern.properties.filter((p) => p.type === 'ObjectProperty' && !p.computed).map(propertyName);
+
+function usage(name, fn) {
+  const votes = {};
+  const keys = new Set();
+  const vote = (kind, weight = 1) => (votes[kind] = (votes[kind] ?? 0) + weight);
+  for (const [node, ancestors] of nodes(fn.body)) {
+    if (node.type !== 'Identifier' || node.name !== name) continue;
+    const parent = ancestors.at(-1);
+    if (/MemberExpression$/.test(parent?.type) && parent.object === node) {
+      const member = propertyName(parent);
+      if (member === undefined) vote('list', 0.5);
+      else if (STRING_METHODS.test(member)) vote('string', 2);
+      else if (ARRAY_METHODS.test(member)) vote('list', 2);
+      else if (EITHER_METHODS.test(member)) (vote('string'), vote('list'));
+      else if (/^(toFixed|toPrecision)$/.test(member)) vote('number', 2);
+      else (vote('record'), keys.add(member));
+    } else if (parent?.type === 'BinaryExpression') {
+      const other = literalOf(parent.left === node ? parent.right : parent.left);
+      vote(other === undefined ? (/^[-*/%<>]|<=|>=/.test(parent.operator) ? 'number' : 'any') : typeof other);
+    } else if (/^(ForOfStatement|SpreadElement)$/.test(parent?.type)) vote('list', 2);
+    else if (parent?.type === 'TemplateLiteral') vote('string', 0.5);
+    else if (parent?.type === 'CallExpression' && parent.callee === node) vote('function', 3);
+    else if (parent?.type === 'VariableDeclarator' && parent.id.type === 'ObjectPattern') (vote('record', 2), patternKeys(parent.id).forEach((k) => keys.add(k)));
+  }
+  const [best] = Object.entries(votes).filter(([kind]) => kind !== 'any').sort((a, b) => b[1] - a[1]);
+  return { kind: best?.[0] ?? null, keys: [...keys] };
+}
+
+/** Does a module of this tree keep something between two calls? In doubt, yes: it then runs in fresh modules. */
+function keepsState(program) {
+  const constants = new Set();
+  for (const statement of program.body) {
+    const declaration = statement.declaration ?? statement;
+    if (declaration.type === 'ClassDeclaration' && declaration.body.body.some((m) => m.static && /Property$/.test(m.type))) return true;
+    if (declaration.type !== 'VariableDeclaration') continue;
+    if (declaration.kind !== 'const') return true;
+    for (const { id, init } of declaration.declarations) {
+      if (id.type !== 'Identifier' || !init) continue;
+      if (/^(ArrayExpression|ObjectExpression|NewExpression|CallExpression)$/.test(init.type)) constants.add(id.name);
+      if (init.type === 'RegExpLiteral' && /[gy]/.test(init.flags)) return true;
+    }
+  }
+  for (const [node, ancestors] of nodes(program)) {
+    if (!ancestors.some(isFunction)) continue;
+    if (node.type === 'CallExpression' && constants.has(node.callee.name)) return true; // a counter made by a factory
+    const written = node.type === 'AssignmentExpression' ? node.left : node.type === 'UpdateExpression' ? node.argument
+      : node.type === 'UnaryExpression' && node.operator === 'delete' ? node.argument
+        : node.type === 'CallExpression' && /^(set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|next)$/.test(propertyName(node.callee) ?? '') ? node.callee : null;
+    let root = written;
+    while (/MemberExpression$/.test(root?.type)) root = root.object;
+    if (root !== written && constants.has(root?.name)) return true;
+  }
+  return false;
+}

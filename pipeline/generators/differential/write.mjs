@@ -1,0 +1,194 @@
+/** A program and what it gives, as the text of a test: title, statement, imports. */
+
+import path from 'node:path';
+
+import { call, exportsOf, global, isData, lit, print, quote, record, walkProgram } from './program.mjs';
+
+const TITLE = 100; // longest title
+const SHORT = 32; // longest literal in one
+
+export class Writer {
+  /** write: the test file's path in the project; style: as readTests found it; taken: titles that exist there. */
+  constructor(write, style, variations, taken) {
+    Object.assign(this, { write, style, variations });
+    this.taken = new Set(taken);
+  }
+
+  /** { title, code, imports } */
+  test(program, outcome) {
+    const { names, imports } = this.#imports(program);
+    const renamed = withoutClashes(program, new Set([...names.values(), 'assert']));
+    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark: this.style.mark, indent: '  ', column: 2 };
+    const show = (expr) => `  ${print(expr, options)};`;
+    const lines = renamed.steps.map(({ bind, expr, wait }) => {
+      const value = wait ? { k: 'await', of: expr } : expr;
+      return bind ? `  const ${bind} = ${print(value, { ...options, column: 11 + bind.length })};` : show(value);
+    });
+    lines.push(...this.#assertion(renamed, outcome, show));
+    const isAsync = renamed.wait || renamed.steps.some((s) => s.wait);
+    const title = this.#title(program, outcome);
+    const code = `it(${quote(title, this.style.mark)}, ${isAsync ? 'async ' : ''}() => {\n${lines.join('\n')}\n});`;
+    return { title, code, imports };
+  }
+
+  #assertion({ observe, wait }, outcome, show) {
+    const { strict } = this.style;
+    if (outcome.kind === 'throw') {
+      const expected = record([['name', lit(outcome.name)], ['message', lit(outcome.message)]]);
+      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [{ k: wait ? 'async arrow' : 'arrow', of: observe }, expected]);
+      return [show(wait ? { k: 'await', of: check } : check)];
+    }
+    const equal = outcome.expr.k === 'lit' ? (strict ? 'equal' : 'strictEqual') : strict ? 'deepEqual' : 'deepStrictEqual';
+    return [show(call(global(`assert.${equal}`), [wait ? { k: 'await', of: observe } : observe, outcome.expr]))];
+  }
+
+  /** One statement a name: two tests' imports can then be put together line by line. */
+  #imports(program) {
+    const { mark } = this.style;
+    const names = new Map();
+    const imports = [this.style.assert];
+    for (const { file, name } of exportsOf(program)) {
+      const relative = path.posix.relative(path.posix.dirname(this.write), file);
+      const from = quote(relative.startsWith('.') ? relative : `./${relative}`, mark);
+      const base = name === 'default' ? path.posix.basename(file).replace(/\.\w+$/, '').replace(/\W+(\w)/g, (_, c) => c.toUpperCase()) : name;
+      let alias = base;
+      for (let n = 2; [...names.values()].includes(alias); n++) alias = `${base}${n}`;
+      names.set(`${file} ${name}`, alias);
+      if (name === 'default') imports.push(`import ${alias} from ${from};`);
+      else imports.push(`import { ${alias === name ? name : `${name} as ${alias}`} } from ${from};`);
+    }
+    return { names, imports: imports.sort() };
+  }
+
+  // --- titles -------------------------------------------------------------------------------------------------------
+
+  #title(program, outcome) {
+    const subject = this.#subject(program);
+    const tries = [1, 2, 3].map((detail) => `${subject.name} ${this.#result(program, outcome)}${subject.condition(detail)}`);
+    tries.push(`${tries.at(-1)}, after ${program.steps.length} steps`);
+    for (const title of tries.map(fit)) {
+      if (this.taken.has(title)) continue;
+      this.taken.add(title);
+      return title;
+    }
+    for (let n = 2; ; n++) {
+      const title = `${fit(tries[0])}, case ${n}`;
+      if (this.taken.has(title)) continue;
+      this.taken.add(title);
+      return title;
+    }
+  }
+
+  #subject(program) {
+    let { observe } = program;
+    while (observe.k === 'spread' || (observe.k === 'get' && observe.name === 'message')) observe = observe.of;
+    if (observe.k === 'var') {
+      const by = program.steps.findLast(({ expr }) => [...walkProgram({ steps: [], observe: expr })].some((e) => e.k === 'var' && e.name === observe.name));
+      const made = by ?? program.steps.findLast((s) => s.bind === observe.name);
+      if (made && (made.expr.k === 'call' || made.expr.k === 'new')) {
+        const given = program.steps.findLast((s) => s.bind === observe.name).expr;
+        const args = made.expr.args.map((e) => (e.k === 'var' && e.name === observe.name ? given : e));
+        return this.#callSubject({ ...made.expr, args }, { ...program, steps: program.steps.filter((s) => s !== made && s.bind !== observe.name) });
+      }
+    }
+    if (observe.k === 'call' || observe.k === 'new') return this.#callSubject(observe, program);
+    if (observe.k === 'get') {
+      const cls = this.variations.classOf(observe.of, program);
+      const of = cls?.name ?? (observe.of.k === 'call' ? this.#nameOf(observe.of, program) : 'result');
+      const inner = observe.of.k === 'call' ? this.#callSubject(observe.of, program).condition : (detail) => this.#history(program, detail);
+      return { name: `${of}.${observe.name}`, condition: inner };
+    }
+    return { name: observe.name ?? 'it', condition: () => '' };
+  }
+
+  #nameOf(expr, program) {
+    if (expr.k === 'new') return `new ${expr.cls.name}`;
+    const { fn } = expr;
+    if (fn.k === 'get') {
+      const cls = this.variations.classOf(fn.of, program);
+      return `${cls?.name ?? (fn.of.k === 'global' ? fn.of.name : fn.of.name ?? 'result')}.${fn.name}`;
+    }
+    return fn.name === 'default' ? path.posix.basename(fn.file ?? '').replace(/\.\w+$/, '') : (fn.name ?? 'it');
+  }
+
+  #callSubject(expr, program) {
+    const params = this.variations.params(this.variations.calleeKey(expr, program));
+    return {
+      name: this.#nameOf(expr, program),
+      condition: (detail) => this.#arguments(expr.args, params, detail) + this.#history(program, detail),
+    };
+  }
+
+  #arguments(args, params, detail) {
+    if (!args.length) return '';
+    const single = args.length === 1;
+    const parts = args.map((arg, i) => this.#argument(arg, params[i]?.name, single, detail)).filter(Boolean);
+    return parts.length ? ` for ${join(parts)}` : '';
+  }
+
+  #argument(expr, name, single, detail) {
+    const text = this.#flat(expr);
+    if (expr.k === 'lit') return single ? shorten(text) : `${name ?? 'argument'} ${shorten(text)}`;
+    if (expr.k === 'list') {
+      if (!expr.items.length) return name ? `no ${name}` : 'an empty list';
+      if (text.length <= SHORT * detail) return name && !single ? `${name} ${text}` : text;
+      const inner = expr.items.length === 1 ? this.#argument(expr.items[0], null, true, detail) : null;
+      return inner ?? `${expr.items.length} ${name ?? 'items'}`;
+    }
+    if (expr.k === 'record') {
+      if (!expr.entries.length) return name ? `empty ${name}` : 'an empty object';
+      return join(expr.entries.slice(0, 1 + detail).map(([key, e]) => `${key} ${shorten(this.#flat(e))}`));
+    }
+    if (expr.k === 'code') return name ? `a given ${name}` : null;
+    if (expr.k === 'new' || expr.k === 'call') return shorten(text);
+    return null;
+  }
+
+  #history(program, detail) {
+    const acts = program.steps.filter((s) => !s.bind).map((s) => s.expr).filter((e) => e.k === 'call');
+    if (!acts.length) return '';
+    const told = acts.map((e) => {
+      const name = e.fn.name ?? 'it';
+      const text = `${name}(${e.args.map((a) => this.#flat(a)).join(', ')})`;
+      return text.length <= SHORT ? text : name;
+    });
+    const most = 1 + detail;
+    return ` after ${told.length <= most ? join(told) : `${told.length} calls, the last ${told.at(-1)}`}`;
+  }
+
+  #result({ observe }, outcome) {
+    if (outcome.kind === 'throw') return `throws ${outcome.name} ${quote(cut(outcome.message, 50), this.style.mark)}`;
+    const verb = observe.k === 'get' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
+    const { expr } = outcome;
+    const text = this.#flat(expr);
+    if (text.length <= SHORT * 1.5) return `${verb} ${expr.k === 'list' && !expr.items.length ? 'an empty list' : text}`;
+    if (expr.k === 'list') return `${verb} ${expr.items.length} item${expr.items.length === 1 ? '' : 's'}`;
+    if (expr.k === 'record') return `${verb} ${join(expr.entries.filter(([, e]) => isData(e)).slice(0, 2).map(([key, e]) => `${key} ${shorten(this.#flat(e))}`))}`;
+    return `${verb} ${shorten(text)}`;
+  }
+
+  #flat(expr) {
+    return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => e.name });
+  }
+}
+
+const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+const shorten = (text) => cut(text, SHORT);
+const fit = (text) => cut(text.replace(/\s+/g, ' '), TITLE);
+const join = (parts) => (parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`);
+
+/** The same program with its own names other than the imported ones. */
+function withoutClashes(program, taken) {
+  const clashing = new Map(program.steps.filter((s) => taken.has(s.bind)).map((s) => [s.bind, `the${s.bind[0].toUpperCase()}${s.bind.slice(1)}`]));
+  if (!clashing.size) return program;
+  const rename = (expr) => {
+    if (expr.k === 'var') return { ...expr, name: clashing.get(expr.name) ?? expr.name };
+    const copy = { ...expr };
+    for (const key of ['fn', 'cls', 'of']) if (copy[key]) copy[key] = rename(copy[key]);
+    for (const key of ['args', 'items']) if (copy[key]) copy[key] = copy[key].map(rename);
+    if (copy.entries) copy.entries = copy.entries.map(([key, e]) => [key, rename(e)]);
+    return copy;
+  };
+  const steps = program.steps.map((s) => ({ ...s, bind: clashing.get(s.bind) ?? s.bind, expr: rename(s.expr) }));
+  return { ...program, steps, observe: rename(program.observe) };
+}

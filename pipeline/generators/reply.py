@@ -1,0 +1,255 @@
+"""A model's text → candidate tests, or why not. Pure, strict, and never raises for any text.
+
+This is a first net only: it keeps accidents and the plain ways to cheat from costing a proof. What it lets through is
+still run apart from the checkout, proved against every mutant it claims, and checked by git for any other change.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import textwrap
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from ..results import Outcome, Test
+from . import javascript
+from .base import Ask
+
+_LONGEST = 1 << 20  # characters: 40 tests are a tenth of it
+_FENCE = re.compile(r"[ \t]*(`{3,})([^`]*)")
+_OBJECT = re.compile(r'\{\s*"')
+_IMPORT = re.compile(r"import\s+(?:(?P<names>[\w$*{}\s,]+?)\s*from\s*)?(?P<q>['\"])(?P<of>[^'\"\n\\]+)(?P=q)\s*;?")
+_ASSERT = re.compile(r"(node:)?assert(/strict)?")
+# Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_FREE = r"(?<![\w$.])"  # a name of its own, not a property
+
+# What a test has no business with, in code without its strings and comments. The name is the reason that is recorded.
+_FORBIDDEN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (reason, re.compile(pattern))
+    for reason, pattern in (
+        (
+            "only or skip",
+            r"\b(it|test|describe|context|specify|suite|this)\s*(\?\.|\.|\[)\s*(only|skip|todo|each|['\"`])",
+        ),
+        ("only or skip", r"\b(it|test|describe|context|specify|suite|this)\s*(\?\.|\.)\s*(only|skip)\b"),
+        ("only or skip", r"\b(it|describe)\s*\[|" + _FREE + r"(x|f)(it|test|describe|context|specify)\b"),
+        ("a test in the test", r"(?<=[^\w$.])(it|test|describe|context|specify|suite)\s*\("),
+        ("a hook in the test", r"(?<=[^\w$.])(before|after)(Each|All)?\s*\("),
+        ("process", _FREE + r"process\b(?!\s*:)"),
+        ("another process", _FREE + r"(child_process|worker_threads|cluster)\b"),
+        ("eval", _FREE + r"eval\b"),
+        ("Function constructor", _FREE + r"Function\b|\.\s*constructor\s*([(\[`]|\.\s*constructor\b)"),
+        ("import or require in the code", _FREE + r"(import|require|createRequire)\b(?!\s*:)"),
+        ("global object", _FREE + r"(globalThis|global)\b(?!\s*:)"),
+        ("network", _FREE + r"(fetch|WebSocket|XMLHttpRequest|EventSource)\s*\("),
+    )
+)
+
+
+@attrs.frozen
+class Refused:
+    """One test of a reply that is not tried, and why."""
+
+    title: str
+    outcome: Outcome
+    reason: str
+
+
+@attrs.frozen
+class Parsed:
+    """What a reply holds. A reply that says, well-formed, that there is no test is OK and holds none."""
+
+    tests: tuple[Test, ...]
+    refused: tuple[Refused, ...]
+    outcome: Outcome
+    detail: str = ""  # one line where outcome is not OK
+
+
+class _Refusal(Exception):
+    """Why one test is not tried."""
+
+
+def parse(text: str, ask: Ask, origin: str = "") -> Parsed:
+    """The candidate tests in a model's reply to `ask`; their kills are mutant keys. `origin`: the generator's name."""
+    if not text.strip():
+        return Parsed((), (), Outcome.EMPTY_REPLY, "the reply is empty")
+    try:
+        units = _units(text)
+    except _Refusal as refusal:
+        return Parsed((), (), Outcome.UNPARSABLE, str(refusal))
+    if units is None:
+        units = _from_code_block(text, ask)
+    if units is None:
+        return Parsed((), (), Outcome.UNPARSABLE, "neither the JSON object nor a block of whole tests is in the reply")
+    tests: list[Test] = []
+    refused: list[Refused] = []
+    taken = set(ask.titles_taken)
+    for unit in units:
+        try:
+            test = _test(unit, ask, taken, origin)
+        except _Refusal as refusal:
+            refused.append(Refused(_title(unit), Outcome.REJECTED, str(refusal)))
+        else:
+            taken.add(test.title)
+            tests.append(test)
+    if refused and not tests:
+        return Parsed(
+            (), tuple(refused), Outcome.REJECTED, f"every test was refused, the first for: {refused[0].reason}"
+        )
+    return Parsed(tuple(tests), tuple(refused), Outcome.OK)
+
+
+def _units(text: str) -> Sequence[object] | None:
+    """The tests of the one JSON object that is asked for; None where the reply has no such object."""
+    if len(text) > _LONGEST:
+        raise _Refusal(f"a reply of {len(text)} characters")
+    decoder = json.JSONDecoder(strict=False)  # models write line breaks into strings
+    found: list[Sequence[object]] = []
+    at = 0
+    while start := _OBJECT.search(text, at):
+        at = start.start() + 1
+        try:
+            value, at = decoder.raw_decode(text, start.start())
+        except RecursionError:
+            raise _Refusal("the JSON is nested too deeply") from None
+        except ValueError:
+            continue
+        if "tests" in value:
+            if not isinstance(value["tests"], list):
+                raise _Refusal('"tests" is not a list')
+            found.append(value["tests"])
+    if len(found) > 1:
+        raise _Refusal(f"{len(found)} JSON objects with tests, where one was asked for")
+    return found[0] if found else None
+
+
+def _from_code_block(text: str, ask: Ask) -> Sequence[object] | None:
+    """The tests of the one block of code in a reply that has no JSON: they claim everything that was asked. A block
+    that holds more than tests is a whole file, and those lose tests."""
+    blocks = _blocks(text.replace("\r\n", "\n"))
+    statements = javascript.tests(blocks[0]) if len(blocks) == 1 else None
+    if statements is None:
+        return None
+    imports = [line for line in ask.module_imports if _why_not_import(line, ask) is None]
+    kills = list(range(1, len(ask.numbered) + 1))
+    return [{"kills": kills, "imports": imports, "code": statement} for statement in statements]
+
+
+def _blocks(text: str) -> list[str]:
+    """What stands in the closed fences of a text."""
+    found: list[str] = []
+    ticks, inside = "", list[str]()
+    for line in text.split("\n"):
+        fence = _FENCE.fullmatch(line)
+        if not ticks and fence:
+            ticks, inside = fence[1], []
+        elif ticks and fence and len(fence[1]) >= len(ticks) and not fence[2].strip():
+            found.append("\n".join(inside))
+            ticks = ""
+        else:
+            inside.append(line)
+    return found
+
+
+def _title(unit: object) -> str:
+    title = unit.get("title") if isinstance(unit, dict) else None
+    return _UNSEEN.sub("?", title[:200]) if isinstance(title, str) else ""
+
+
+def _test(unit: object, ask: Ask, taken: Collection[str], origin: str) -> Test:
+    if not isinstance(unit, dict) or not isinstance(unit.get("code"), str):
+        raise _Refusal("malformed: a test is an object with kills, title, imports and code")
+    imports = unit.get("imports") or []
+    if not isinstance(imports, list) or not all(isinstance(line, str) for line in imports):
+        raise _Refusal("malformed: imports is a list of import statements")
+    statements = tuple(" ".join(line.split()) for line in imports)
+    for statement in statements:
+        if reason := _why_not_import(statement, ask):
+            raise _Refusal(reason)
+    code = _statement(unit["code"])
+    title = javascript.title(code)
+    # The title in the code is the one that runs, whatever stands beside it.
+    if not title or not title.strip() or _UNSEEN.search(title):
+        raise _Refusal("the title is not a plain string")
+    if title in taken:
+        raise _Refusal("the title is taken")
+    if reason := _why_not_code(code, statements):
+        raise _Refusal(reason)
+    return Test(title, code, statements, _kills(unit.get("kills"), ask), origin)
+
+
+def _statement(code: str) -> str:
+    code = code.replace("\r\n", "\n")
+    if _UNSEEN.search(code):
+        raise _Refusal("characters that nobody sees")
+    # Only where all of it is indented: dedent also empties the blank lines, which may stand in a template string.
+    statements = javascript.tests(textwrap.dedent(code) if code[:1].isspace() else code)
+    if statements is None or len(statements) != 1:
+        raise _Refusal("not one whole test statement")
+    return statements[0]
+
+
+def _kills(claimed: object, ask: Ask) -> tuple[str, ...]:
+    """Numbers, or keys, of what was asked about → keys."""
+    keys = [question.survivor.key for question in ask.numbered]
+    known = {str(number): key for number, key in enumerate(keys, start=1)} | {key: key for key in keys}
+    if not isinstance(claimed, list) or not claimed:
+        raise _Refusal("it claims no mutant")
+    claims = [str(claim) if isinstance(claim, int | str) else "" for claim in claimed]
+    unknown = [claim for claim in claims if claim not in known]
+    if unknown:
+        raise _Refusal(f"it claims a mutant that was not asked about: {unknown[0][:40]}")
+    return tuple(sorted({known[claim] for claim in claims}))
+
+
+def _why_not_import(statement: str, ask: Ask) -> str | None:
+    """Only the assertion library, and modules of the project itself."""
+    match = _IMPORT.fullmatch(statement) if len(statement) < 1000 else None
+    if not match:
+        return "not one import statement"
+    module = match["of"]
+    if _ASSERT.fullmatch(module):
+        return None
+    if not module.startswith(("./", "../")):
+        return f"import of {module[:60]}: neither relative nor node:assert"
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(ask.write), module))
+    # In a URL %2e is a dot: that is how such a path would leave the project.
+    if path.split("/")[0] == ".." or "%" in path:
+        return f"import of {module[:60]}: outside of the project"
+    if "node_modules" in path.split("/"):
+        return f"import of {module[:60]}: a package by its path"
+    return None
+
+
+def _why_not_code(code: str, imports: Collection[str]) -> str | None:
+    if "__stryker" in code.lower():
+        return "it looks at the switch that chooses the mutant"
+    text = javascript.blank(code) or ""
+    for reason, pattern in _FORBIDDEN:
+        if pattern.search(text):
+            return reason
+    names = "|".join(re.escape(name) for name in sorted(_assertion_names(imports)))
+    library = rf"{_FREE}(?:{names})"
+    assigned = rf"{library}\s*(?:\.\s*[\w$]+\s*)*(?:=(?![=>])|[-+*/|&?]+=(?!=))|{library}\s*\["
+    handed_over = rf"\b(?:Object|Reflect)\s*\.\s*\w+\s*\(\s*(?:{names})\b"
+    if re.search(assigned, text) or re.search(handed_over, text):
+        return "it changes the assertion library"
+    if not re.search(rf"{library}\s*[.(]", text):
+        return "no assertion"
+    return None
+
+
+def _assertion_names(imports: Collection[str]) -> set[str]:
+    """What the assertions are called in a test: the usual names, and those that its imports give them."""
+    names = {"assert", "expect"}
+    for statement in imports:
+        match = _IMPORT.fullmatch(statement)
+        if match and match["names"] and _ASSERT.fullmatch(match["of"]):
+            for part in re.split(r"[{},]", match["names"]):
+                words = part.split()
+                names.update(words[-1:])
+    return names - {"*"}

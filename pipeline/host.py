@@ -1,0 +1,111 @@
+"""What the runner and the one who declares its tasks agree on: values and a protocol. Knows nothing of doit."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from pipeline.results import Outcome
+from pipeline.schedule import Lanes
+
+
+@attrs.frozen
+class Attempt:
+    """What performing one task came to."""
+
+    outcome: Outcome
+    failure: str | None = None  # not None: the doit task failed, with this message
+    line: str = ""  # for people, when the task ends
+    output: str = ""  # of programs it ran; shown in one piece where verbosity is 2, and with a failure
+    fields: Mapping[str, object] = attrs.field(factory=dict)  # JSON, for the event
+
+
+@attrs.frozen
+class Slot:
+    """A place in a lane. `index` (0 ≤ index < capacity) is nobody else's while it is held."""
+
+    lane: str
+    index: int
+    workers: int  # worker processes of one engine run
+    _slots: Slots | None = None
+
+    def try_extra(self) -> contextlib.AbstractContextManager[bool]:
+        """Hold one more slot of the lane if one is free now; False, without waiting, if not."""
+        return self._slots.extra(self.lane) if self._slots else contextlib.nullcontext(False)
+
+
+@attrs.frozen
+class RunInfo:
+    """What the host is told before anything is judged."""
+
+    run: str  # unique; sorts by time
+    lanes: Lanes
+    selected: tuple[str, ...]  # the tasks selected and all they need
+    always: bool
+    started: float  # time.time()
+
+
+class Host(Protocol):
+    """Who declares the tasks, and keeps what is learned of them."""
+
+    pools: Mapping[str, int]  # declared, without validation
+    engine_peak_bytes: int | None  # memory that one engine run is known to take
+
+    def open(self, info: RunInfo) -> None:
+        """Before anything is judged. Raises Refusal."""
+
+    def estimate(self, task: str) -> float | None:
+        """Seconds that the task is expected to take; None: no idea."""
+
+    def record(self, event: Mapping[str, object]) -> None:
+        """One for each attempt that ended, and for each task that was up to date. Times are time.time()'s."""
+
+    def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+        """However the run ended. result: doit's exit status → (the final one, the summary)."""
+
+
+Performer = Callable[[Sequence[Hashable], Slot], Mapping[Hashable, Attempt]]
+
+
+class Slots:
+    """Who holds which slot. Worker threads ask too, for extra ones."""
+
+    def __init__(self, capacity: Mapping[str, int], freed: Callable[[], None]) -> None:
+        """freed: called, in the thread that held it, when an extra slot is free again."""
+        self.lock = threading.RLock()
+        self._free = {pool: set(range(slots)) for pool, slots in capacity.items()}
+        self._capacity, self._freed, self._closed = capacity, freed, False
+
+    def in_use(self) -> dict[str, int]:
+        with self.lock:
+            return {pool: slots - len(self._free[pool]) for pool, slots in self._capacity.items()}
+
+    def take(self, pool: str) -> int | None:
+        """The lowest free index, None if there is none."""
+        with self.lock:
+            index = min(self._free[pool], default=None)
+            if index is not None:
+                self._free[pool].remove(index)
+            return index
+
+    def give(self, pool: str, index: int) -> None:
+        with self.lock:
+            self._free[pool].add(index)
+
+    @contextlib.contextmanager
+    def extra(self, pool: str) -> Iterator[bool]:
+        index = None if self._closed else self.take(pool)
+        try:
+            yield index is not None
+        finally:
+            if index is not None:
+                self.give(pool, index)
+                self._freed()
+
+    def close(self) -> None:
+        """No more extra ones: the run is stopping."""
+        self._closed = True

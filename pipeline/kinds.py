@@ -1,0 +1,297 @@
+"""What one value of tasks.yaml may be, and the cattrs converter that holds each to it. Knows no key of the document."""
+
+import math
+import re
+import shlex
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import attrs
+import cattrs
+from cattrs.cols import homogenous_tuple_structure_factory
+from cattrs.errors import IterableValidationNote
+from cattrs.gen import make_dict_structure_fn, override
+
+from .source import nearest
+
+
+class Unexpected(ValueError):
+    """A value isn't what its place in the document takes; `what` says what would be."""
+
+    def __init__(self, what: str, remedy: str = "", show: bool = True) -> None:
+        super().__init__(what)
+        self.what, self.remedy, self.show = what, remedy, show
+
+
+@attrs.frozen(eq=False)
+class Kind:
+    """One kind of scalar: what a message calls it, its JSON Schema, and how it's read (ValueError: it isn't one)."""
+
+    expected: str
+    schema: Mapping[str, Any]
+    read: Callable[[Any], Any]
+
+    def structure(self, value: Any, _: Any) -> Any:
+        try:
+            return self.read(value)
+        except Unexpected:
+            raise
+        except (ValueError, TypeError):
+            is_scalar = isinstance(value, bool | int | float)
+            remedy = "put it in quotes" if is_scalar and self.schema.get("type") == "string" else ""
+            raise Unexpected(f"expected {self.expected}", remedy) from None
+
+
+@attrs.frozen(eq=False)
+class Several:
+    """Marks a tuple that may be given as one string, which `split` takes apart."""
+
+    split: Callable[[str], list[str]]
+
+
+@attrs.frozen(eq=False)
+class Short:
+    """Marks a class in whose place a bare string may stand, for its `key`."""
+
+    key: str
+
+
+_M = TypeVar("_M")
+
+# --- the kinds --------------------------------------------------------------------------------------------------------
+
+
+def _number(least: float, most: float, *types: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        # True is an int to Python, and NaN compares false with everything.
+        if type(value) not in types or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return read
+
+
+def _text(pattern: str) -> Callable[[Any], str]:
+    matches = re.compile(pattern).fullmatch
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not matches(value):
+            raise ValueError
+        return value
+
+    return read
+
+
+def _string(expected: str, pattern: str, **more: Any) -> Kind:
+    return Kind(expected, {"type": "string", "pattern": f"^{pattern}$", **more}, _text(pattern))
+
+
+OURS = (
+    "baseline", "search", "validate", "generate", "land", "confirm", "mutate",
+    "plan", "report", "prove", "lint", "build", "draft", "check",
+)  # fmt: skip
+MOST = 1000  # no count in a plan is sensibly larger
+_MOST_SECONDS = 31 * 24 * 3600
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)")
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, str):
+        found = _SECONDS.fullmatch(value)
+        if not found:
+            raise ValueError
+        value = float(found[1]) * _UNITS[found[2]]
+    return float(_number(math.ulp(0.0), _MOST_SECONDS, int, float)(value))
+
+
+def _workers(value: Any) -> Any:
+    return value if value == "auto" else COUNT.read(value)
+
+
+def _name(**refused: str) -> Kind:
+    """A name that is none of `refused`, each with the reason."""
+    base = _string("a name (no space, none of : = * ?, not - or / first)", _NAME)
+    if not refused:
+        return base
+
+    def read(value: Any) -> str:
+        if value in refused:
+            raise Unexpected(refused[value], show=False)
+        return str(base.read(value))
+
+    return Kind(base.expected, {**base.schema, "not": {"enum": sorted(refused)}}, read)
+
+
+_NAME = r"[^\s:=*?\u0000-\u001f/-][^\s:=*?\u0000-\u001f]*"
+TEXT = _string("a line of text", r"[^\u0000-\u001f\u007f]+")
+PATTERN = _string("a path or pattern, relative to the project", r"[^/\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*")
+LINES = _string("text", r"[^\u0000]*[^\u0000\s][^\u0000]*")
+ARGUMENT = _string("text", r"[^\u0000]*")
+NAME = _name()
+POOL_NAME = _name(validation="the size of validation is what -n says, not the plan")
+TASK_NAME = _name(**dict.fromkeys(OURS, "doit-mutate has a task of that name; choose another"))
+VARIABLE = _string("the name of an environment variable", r"[^=\u0000]+")
+COUNT = Kind(
+    f"a whole number from 1 to {MOST}",
+    {"type": "integer", "minimum": 1, "maximum": MOST},
+    _number(1, MOST, int),
+)
+SECONDS = Kind(
+    'seconds, or text such as "90s", "30m" or "1h", and at most 31 days',
+    {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0, "maximum": _MOST_SECONDS},
+            {"type": "string", "pattern": f"^{_SECONDS.pattern}$"},
+        ]
+    },
+    _seconds,
+)
+WORKERS = Kind(f"auto, or {COUNT.expected}", {"anyOf": [{"const": "auto"}, COUNT.schema]}, _workers)
+VERSION = Kind("1, the version of this format", {"const": 1}, _number(1, 1, int))
+
+Name = Annotated[str, NAME]
+Pattern = Annotated[str, PATTERN]
+Patterns = Annotated[tuple[Pattern, ...], Several(lambda text: [text])]
+Argv = Annotated[tuple[Annotated[str, ARGUMENT], ...], Several(shlex.split)]
+Commands = Annotated[tuple[Annotated[str, LINES], ...], Several(lambda text: [text])]
+
+# --- types → cattrs hooks ---------------------------------------------------------------------------------------------
+
+_Hook = Callable[[Any, Any], Any]
+
+
+def converter() -> cattrs.Converter:
+    """The one converter. Raises cattrs' tree of errors, whose leaves are Unexpected. No value is ever coerced."""
+    made = cattrs.Converter()
+    hooks: tuple[tuple[Callable[[Any], bool], Callable[[Any, cattrs.Converter], _Hook]], ...] = (
+        (lambda type_: isinstance(type_, type) and attrs.has(type_), _class_hook),
+        (lambda type_: _origin(type_) is tuple, _tuple_hook),
+        (lambda type_: _origin(type_) is Mapping, _mapping_hook),
+        (lambda type_: _origin(type_) is Literal, _choice_hook),
+        (lambda type_: marker(type_, Short) is not None, _short_hook),
+        (lambda type_: marker(type_, Several) is not None, _several_hook),
+        (lambda type_: marker(type_, Kind) is not None, _kind_hook),
+    )
+    for fits, hook in hooks:
+        made.register_structure_hook_factory(fits, hook)
+    return made
+
+
+def marker(type_: Any, of: type[_M]) -> _M | None:
+    """The mark of class `of` that a type is annotated with, or None."""
+    return next((mark for mark in getattr(type_, "__metadata__", ()) if isinstance(mark, of)), None)
+
+
+def bare(type_: Any) -> Any:
+    """A type without annotations and without `| None`."""
+    if hasattr(type_, "__metadata__"):
+        return bare(type_.__origin__)
+    arguments = typing.get_args(type_)
+    return bare(arguments[0]) if type(None) in arguments else type_
+
+
+def keys(cls: Any) -> list[str]:
+    """The keys of a mapping that mirrors `cls`: `with_` stands for `with`, which Python keeps for itself."""
+    return [field.name.rstrip("_") for field in attrs.fields(cls)]
+
+
+def _origin(type_: Any) -> Any:
+    return typing.get_origin(type_)
+
+
+def _class_hook(cls: Any, converter: cattrs.Converter) -> _Hook:
+    renamed: Any = {field.name: override(rename=field.name.rstrip("_")) for field in attrs.fields(cls)}
+    inner: _Hook = make_dict_structure_fn(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
+
+    def structure(value: Any, type_: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Unexpected(f"expected a mapping with {', '.join(keys(cls))}")
+        return inner(value, type_)
+
+    return structure
+
+
+def _short_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    cls = bare(type_)
+    key = typing.cast(Short, marker(type_, Short)).key
+    key_type: Any = attrs.fields_dict(cls)[key].type
+
+    def structure(value: Any, _: Any) -> Any:
+        if isinstance(value, str):
+            return cls(**{key: converter.structure(value, key_type)})
+        return converter.structure(value, cls)
+
+    return structure
+
+
+def _tuple_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    inner = homogenous_tuple_structure_factory(type_, converter)
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, list):
+            raise Unexpected("expected a list", "write [x, y], or one `- x` a line")
+        return inner(value, type_)
+
+    return structure
+
+
+def _several_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    split = typing.cast(Several, marker(type_, Several)).split
+    many = bare(type_)
+    one = many.__args__[0]
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, str):
+            if not isinstance(value, list) or not value:
+                raise Unexpected("expected text, or a list of at least one")
+            return converter.structure(value, many)
+        try:
+            words = split(value)
+        except ValueError as error:
+            raise Unexpected(f"a shell cannot read it ({str(error).lower()})") from None
+        if not words:
+            raise Unexpected("expected text")
+        return tuple(converter.structure(word, one) for word in words)
+
+    return structure
+
+
+def _mapping_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    key_type, value_type = type_.__args__
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Unexpected("expected a mapping")
+        wrong = []
+        right = {}
+        for key, item in value.items():
+            try:
+                try:
+                    converter.structure(key, key_type)
+                except Unexpected as error:
+                    what = f"{error.what} for a key" if error.show else error.what
+                    raise Unexpected(what, show=False) from None
+                right[key] = converter.structure(item, value_type)
+            except Unexpected as error:
+                error.add_note(IterableValidationNote("", key, type_))
+                wrong.append(error)
+        if wrong:
+            raise cattrs.IterableValidationError("", wrong, type_)
+        return right
+
+    return structure
+
+
+def _choice_hook(type_: Any, _: cattrs.Converter) -> _Hook:
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, str) or value not in type_.__args__:
+            raise Unexpected("no such name", nearest(str(value), type_.__args__))
+        return value
+
+    return structure
+
+
+def _kind_hook(type_: Any, _: cattrs.Converter) -> _Hook:
+    return typing.cast(Kind, marker(type_, Kind)).structure

@@ -1,0 +1,46 @@
+"""The append-only record of what ran: JSON lines, one an event, flushed as they happen, folded when read."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+@attrs.define
+class Ledger:
+    path: Path
+    run: str
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event. Times are seconds since the epoch."""
+        line = json.dumps({"event": event, "run": self.run, **fields}, sort_keys=True, ensure_ascii=False) + "\n"
+        with self._lock, self.path.open("ab+") as file:
+            if file.tell() and not _ends_line(file):
+                line = "\n" + line  # a run that was killed left half a line: it stays one line, and ours another
+            file.write(line.encode())
+
+
+def _ends_line(file: Any) -> bool:
+    file.seek(-1, 2)
+    return bool(file.read(1) == b"\n")
+
+
+def events(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The events of a ledger, oldest first. A line that is not one (torn by a kill) is passed over."""
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(event, dict) and "event" in event:
+                    yield event
+    except FileNotFoundError:
+        return

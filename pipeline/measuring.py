@@ -1,0 +1,109 @@
+"""Reports for scopes at a tree: from the action cache, or from the engine and then audited. No doit, no targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from pipeline.engines import Engine, Measured
+from pipeline.model import Scope
+from pipeline.mutants import Mutant, Status
+from pipeline.proof import KILLS
+from pipeline.results import Outcome
+from pipeline.store import ActionCache
+from pipeline.worktree import Worktree
+
+
+@attrs.frozen
+class Measurement:
+    """A scope's report at one state of its inputs, audited."""
+
+    measured: Measured
+    inputs: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash: all that it depends on
+    cached: bool = False
+    seconds: float | None = None  # what the engine run took, shared by all scopes it measured
+
+
+@attrs.frozen
+class Measuring:
+    engine: Engine
+    cache: ActionCache
+
+    def known(self, scope: Scope, states: Mapping[str, str], root: Path) -> Any:
+        """All that a scope's report depends on and that is known before anything runs. Raises EngineError."""
+        return {
+            "engine": f"{self.engine.name} {self.engine.version(root)}",
+            "mutate": scope.mutate,
+            # Without `tests`, what is run depends on which files there are.
+            "tests": sorted(states) if scope.tests is None else scope.tests,
+            "config": {p: states[p] for p in self.engine.config_files() if p in states},
+            "reads": scope.reads,
+        }
+
+    def find(self, scope: Scope, states: Mapping[str, str], root: Path) -> Measurement | None:
+        """What was measured before, anywhere, in this very state."""
+        found = self.cache.find(self.known(scope, states, root), states, Measurement)
+        return attrs.evolve(found, cached=True, seconds=None) if found else None
+
+    def measure(
+        self, worktree: Worktree, tree: str, scopes: Sequence[Scope], workers: int, log: Path
+    ) -> dict[str, Measurement]:
+        """Every scope's report at `tree`. Only what nobody has measured before runs, in one go, in `worktree`."""
+        states = worktree.repository.files(tree)
+        known = {s.name: self.known(s, states, worktree.repository.project) for s in scopes}
+        done = self._find_all(scopes, known, states)
+        due = [s for s in scopes if s.name not in done]
+        if not due:
+            return done
+        with self.cache.measuring([known[s.name] for s in due]):
+            done |= self._find_all(due, known, states)  # another run may have measured it while we waited
+            due = [s for s in due if s.name not in done]
+            if due:
+                worktree.reset(tree)
+                for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
+                    scope = next(s for s in due if s.name == name)
+                    if measured.outcome is Outcome.OK:
+                        measured = self._audited(worktree, tree, measured, workers)
+                    paths = {*measured.inputs, *self.engine.config_files(), *scope.reads}
+                    done[name] = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
+                    if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
+                        self.cache.keep(known[name], done[name].inputs, done[name])
+        return done
+
+    def _find_all(
+        self, scopes: Sequence[Scope], known: Mapping[str, Any], states: Mapping[str, str]
+    ) -> dict[str, Measurement]:
+        found = {s.name: self.cache.find(known[s.name], states, Measurement) for s in scopes}
+        return {name: attrs.evolve(m, cached=True, seconds=None) for name, m in found.items() if m is not None}
+
+    def _audited(self, worktree: Worktree, tree: str, measured: Measured, workers: int) -> Measured:
+        """Run the existing covering tests against each survivor in a fresh process.
+
+        One that a test fails on there is a false survivor: state that the engine's process had kept hid the kill.
+        """
+        assert measured.switch is not None
+        ids = measured.switch.ids
+        due = [m for m in measured.mutants if m.status is Status.SURVIVED and measured.reached.get(m.key)]
+        if not due:
+            return measured
+        worktree.reset(tree)
+        for file, text in measured.switch.files.items():
+            (worktree.root / file).write_text(text)
+        limit = max(10.0, 10 * measured.seconds)
+
+        def fresh(mutant: Mutant) -> Status | None:
+            run = self.engine.test(worktree.root, measured.reached[mutant.key], mutant=ids[mutant.key], timeout=limit)
+            if run.outcome is Outcome.TIME_LIMIT:
+                return Status.TIMEOUT
+            killed = run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed)
+            return Status.KILLED if killed else None
+
+        with ThreadPoolExecutor(workers) as pool:
+            said = dict(zip((m.key for m in due), pool.map(fresh, due), strict=True))
+        worktree.reset(tree)
+        mutants = tuple(attrs.evolve(m, audited=said[m.key]) if said.get(m.key) else m for m in measured.mutants)
+        return attrs.evolve(measured, mutants=mutants)

@@ -1,0 +1,108 @@
+"""What tasks.yaml says: frozen values, no I/O. Paths are relative to the project's root, with forward slashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+VALIDATION = "validation"
+GENERATION = "generation"
+
+
+@attrs.frozen
+class EngineConfig:
+    """The program that mutates and tests."""
+
+    use: Literal["stryker-js", "stryker-net", "report"] = "stryker-js"
+    concurrency: int | Literal["auto"] = "auto"  # worker processes of one engine run; auto: cores // n, at least 1
+    needs: tuple[str, ...] = ()  # declared tasks that must have run before any baseline
+    command: tuple[str, ...] = ()  # another engine binary, with leading arguments; () means the project's own
+    config: str | None = None  # the engine's own configuration file, where it isn't found by itself
+    time_limit: float = 3600.0  # seconds for one engine run
+
+
+@attrs.frozen
+class GeneratorConfig:
+    """One generator of `generate.with`. `name` tells two entries of one kind apart in the ledger."""
+
+    use: str  # differential | claude | command
+    name: str
+    run: tuple[str, ...] = ()  # use: command only: the program and its arguments
+    model: str | None = None
+    time_limit: float = 600.0  # seconds for one call
+
+    @property
+    def embedded(self) -> bool:
+        """Embedded generators spend no token and run in `search`; the others are called in rounds."""
+        return self.use == "differential"
+
+
+@attrs.frozen
+class GenerateConfig:
+    generators: tuple[GeneratorConfig, ...] = (GeneratorConfig("differential", "differential"),)
+    rounds: int = 2  # for each generator that isn't embedded
+
+    @property
+    def models(self) -> tuple[GeneratorConfig, ...]:
+        return tuple(g for g in self.generators if not g.embedded)
+
+    @property
+    def last_round(self) -> int:
+        """Round 0 is search; round r ≥ 1 asks a model."""
+        return self.rounds * len(self.models)
+
+    def of_round(self, round_: int) -> tuple[GeneratorConfig, int]:
+        """The generator that round `round_` ≥ 1 asks, and which of its attempts (from 0) that is."""
+        return self.models[(round_ - 1) // self.rounds], (round_ - 1) % self.rounds
+
+
+@attrs.frozen
+class LandConfig:
+    branch: str = "mutate/{branch}"
+    proof_runs: int = 5  # k: fresh runs on the original that every test must pass
+
+
+@attrs.frozen
+class Scope:
+    """A set of files to mutate, the tests that cover them, and the one test file that may be written.
+
+    In tasks.yaml `mutate` and `tests` are patterns and a scope without a name stands for one scope per matched file;
+    here they are expanded: concrete files, sorted.
+    """
+
+    name: str
+    mutate: tuple[str, ...]
+    tests: tuple[str, ...] | None  # None: the whole suite, as the engine finds it
+    write: str
+    reads: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Task:
+    """A declared task: commands with file scopes. Runs in the checkout, as doit's tasks do."""
+
+    name: str
+    run: tuple[str, ...]  # shell commands, one after another
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    pool: str = VALIDATION
+    doc: str = ""
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    timeout: float | None = None  # seconds
+
+
+@attrs.frozen
+class Plan:
+    """One tasks.yaml, expanded. `root` is the absolute path of the project's root in the checkout."""
+
+    path: str  # absolute path of tasks.yaml
+    root: str
+    pools: Mapping[str, int]  # without `validation`: that one is what -n says
+    engine: EngineConfig
+    generate: GenerateConfig
+    land: LandConfig
+    scopes: tuple[Scope, ...]
+    tasks: tuple[Task, ...]

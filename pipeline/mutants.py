@@ -1,0 +1,259 @@
+"""Report -> mutants: statuses, identity, scores. Knows the mutation-testing-elements schema and no engine.
+
+Schema: https://github.com/stryker-mutator/mutation-testing-elements, report-schema (versions 1 and 2). Columns and
+lines are 1-based there, the end exclusive.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pipeline.results import Survivor
+
+BLOCK_LINES = 80  # an enclosing block longer than this says too little about the mutant in it
+
+
+class Status(enum.StrEnum):
+    KILLED = "Killed"
+    SURVIVED = "Survived"
+    NO_COVERAGE = "NoCoverage"
+    TIMEOUT = "Timeout"
+    COMPILE_ERROR = "CompileError"
+    RUNTIME_ERROR = "RuntimeError"
+    IGNORED = "Ignored"
+    PENDING = "Pending"
+
+
+class ReportError(Exception):
+    """A report that is not one, or not about these sources. The text says what is wrong."""
+
+
+@attrs.frozen
+class Mutant:
+    """One small change to the source. Lines and columns are 1-based, the end exclusive."""
+
+    key: str
+    file: str  # relative to the project's root, forward slashes
+    mutator: str
+    original: str
+    replacement: str
+    status: Status
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    around: str
+    static: bool = False
+    audited: Status | None = None  # what a fresh process said, where it disagrees with the engine
+    reason: str = ""
+
+    @property
+    def final(self) -> Status:
+        return self.audited or self.status
+
+    def as_survivor(self) -> Survivor:
+        return Survivor(self.key, self.file, self.mutator, self.original, self.replacement, self.around, self.static)
+
+
+@attrs.frozen
+class Raw:
+    """A mutant as the report has it, with the engine's id, before it is known by its identity."""
+
+    id: str
+    mutator: str
+    replacement: str
+    status: Status
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    static: bool
+    covered_by: tuple[str, ...]
+    tests_completed: int | None
+    reason: str
+
+
+@attrs.frozen
+class Score:
+    """Counts by status, and the two scores (percent; None where there is nothing to score)."""
+
+    killed: int = 0
+    survived: int = 0
+    no_coverage: int = 0
+    timeout: int = 0
+    errors: int = 0
+    ignored: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.killed + self.survived + self.no_coverage + self.timeout + self.errors + self.ignored
+
+    @property
+    def survivors(self) -> int:
+        return self.survived + self.no_coverage
+
+    @property
+    def mutation(self) -> float | None:
+        """The schema's own: detected / valid, where a timeout counts as detected."""
+        detected, valid = self.killed + self.timeout, self.killed + self.timeout + self.survivors
+        return 100 * detected / valid if valid else None
+
+    @property
+    def honest(self) -> float | None:
+        """Killed / (Killed + Survived + NoCoverage): no credit for a timeout."""
+        judged = self.killed + self.survivors
+        return 100 * self.killed / judged if judged else None
+
+
+def score(statuses: Iterable[Status]) -> Score:
+    count = Counter(statuses)
+    return Score(
+        killed=count[Status.KILLED],
+        survived=count[Status.SURVIVED],
+        no_coverage=count[Status.NO_COVERAGE],
+        timeout=count[Status.TIMEOUT],
+        errors=count[Status.COMPILE_ERROR] + count[Status.RUNTIME_ERROR],
+        ignored=count[Status.IGNORED] + count[Status.PENDING],
+    )
+
+
+def is_survivor(status: Status) -> bool:
+    return status in (Status.SURVIVED, Status.NO_COVERAGE)
+
+
+def raw_mutants(report: Mapping[str, Any], file: str) -> tuple[Raw, ...]:
+    """The mutants of one file (a key of the report's `files`), in the order of their place. Raises ReportError."""
+    try:
+        entries = report["files"][file]["mutants"]
+        raws = [_raw(entry) for entry in entries]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReportError(f"mutants of {file}: {type(error).__name__}: {error}") from error
+    # Array order is the order in which they were done.
+    return tuple(sorted(raws, key=lambda m: (m.line, m.column, m.end_line, m.end_column, m.mutator, m.replacement)))
+
+
+def _raw(entry: Mapping[str, Any]) -> Raw:
+    start, end = entry["location"]["start"], entry["location"]["end"]
+    completed = entry.get("testsCompleted")
+    return Raw(
+        id=str(entry["id"]),
+        mutator=str(entry["mutatorName"]),
+        replacement=str(entry.get("replacement") or ""),
+        status=Status(entry["status"]),
+        line=int(start["line"]),
+        column=int(start["column"]),
+        end_line=int(end["line"]),
+        end_column=int(end["column"]),
+        static=bool(entry.get("static", False)),
+        covered_by=tuple(str(t) for t in entry.get("coveredBy") or ()),
+        tests_completed=None if completed is None else int(completed),
+        reason=str(entry.get("statusReason") or ""),
+    )
+
+
+def identify(raws: Sequence[Raw], file: str, source: str) -> tuple[Mutant, ...]:
+    """Give each mutant of one file its identity; the result is in the order of `raws`.
+
+    The identity is (file, mutator, original text, replacement, place). The place is the mutant's own line and the
+    lines that enclose it by indentation, as text, and an ordinal among mutants that agree in all of that. It needs no
+    parser, holds for every language that is indented, and survives edits elsewhere in the file.
+    """
+    lines = source.split("\n")
+    seen: Counter[tuple[str, ...]] = Counter()
+    mutants = []
+    for raw in raws:
+        if not (1 <= raw.line <= raw.end_line <= len(lines)):
+            raise ReportError(f"{file}: mutant {raw.id} is at line {raw.line}, the file has {len(lines)}")
+        original = text_between(lines, raw)
+        place = (*(lines[i].strip() for i in enclosing(lines, raw.line - 1)), lines[raw.line - 1].strip())
+        described = (file, raw.mutator, original, raw.replacement, *place)
+        seen[described] += 1
+        start, end = block(lines, raw.line - 1)
+        mutants.append(
+            Mutant(
+                key=_hash(*described, str(seen[described])),
+                file=file,
+                mutator=raw.mutator,
+                original=original,
+                replacement=raw.replacement,
+                status=raw.status,
+                line=raw.line,
+                column=raw.column,
+                end_line=raw.end_line,
+                end_column=raw.end_column,
+                around=_hash(*(line.strip() for line in lines[start:end])),
+                static=raw.static,
+                reason=raw.reason,
+            )
+        )
+    return tuple(mutants)
+
+
+def text_between(lines: Sequence[str], place: Raw | Mutant) -> str:
+    """The source text at a mutant's place."""
+    covered = list(lines[place.line - 1 : place.end_line])
+    covered[-1] = covered[-1][: place.end_column - 1]
+    covered[0] = covered[0][place.column - 1 :]
+    return "\n".join(covered)
+
+
+def mutate(source: str, mutant: Mutant) -> str:
+    """The whole source with one mutant applied at its place."""
+    lines = source.split("\n")
+    before = [*lines[: mutant.line - 1], lines[mutant.line - 1][: mutant.column - 1]]
+    after = [lines[mutant.end_line - 1][mutant.end_column - 1 :], *lines[mutant.end_line :]]
+    return "\n".join(before) + mutant.replacement + "\n".join(after)
+
+
+def enclosing(lines: Sequence[str], index: int) -> tuple[int, ...]:
+    """Indices of the lines that enclose line `index` by indentation, outermost first, without itself."""
+    found: list[int] = []
+    limit = _indent(lines[index])
+    for i in range(index - 1, -1, -1):
+        if limit == 0:
+            break
+        if lines[i].strip() and _indent(lines[i]) < limit and lines[i].strip()[0] not in ")]}":
+            limit = _indent(lines[i])
+            found.append(i)
+    return tuple(reversed(found))
+
+
+def block(lines: Sequence[str], index: int) -> tuple[int, int]:
+    """Half-open range of lines: the largest enclosing block of at most BLOCK_LINES lines, else the line itself."""
+    for head in enclosing(lines, index):
+        end = _block_end(lines, head)
+        if end - head <= BLOCK_LINES:
+            return head, end
+    end = _block_end(lines, index)
+    return (index, end) if end - index <= BLOCK_LINES else (index, index + 1)
+
+
+def _block_end(lines: Sequence[str], head: int) -> int:
+    """One past the last line of the block that begins at `head`: deeper lines, and the closing one."""
+    depth = _indent(lines[head])
+    end = head + 1
+    for i in range(head + 1, len(lines)):
+        text = lines[i].strip()
+        if not text:
+            continue
+        if _indent(lines[i]) > depth:
+            end = i + 1
+        elif _indent(lines[i]) == depth and text[0] in ")]}":
+            end = i + 1  # `} else {` goes on
+        else:
+            break
+    return end
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,324 @@
+"""Run a program: its own session, time limit, output to files, CPU and memory. The only importer of sh.
+
+Every child leads a session of its own, so that ending it ends all that it started. While it lives it is written in
+a journal, so that the next run can end what a killed one left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import sh
+
+GRACE = 3.0  # seconds between SIGTERM and SIGKILL
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class NotFound(Exception):
+    """The program is not on PATH (or not executable)."""
+
+
+@attrs.frozen
+class Finished:
+    """How a program ended. `exit_code` is negative for a signal, as in subprocess."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    out: bytes
+    err: bytes
+    seconds: float  # wall clock
+    cpu_seconds: float | None  # user + system of the program and the children it waited for; None: not measured
+    peak_bytes: int | None  # largest sum of resident memory over its session, sampled; None: not asked for
+    timed_out: bool = False
+    too_much_output: bool = False
+    stopped: bool = False  # ended because the run is ending
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and not (self.timed_out or self.too_much_output or self.stopped)
+
+    @property
+    def text(self) -> str:
+        return self.out.decode(errors="replace")
+
+    def tail(self, lines: int = 20) -> str:
+        """The last lines of both outputs, for a message."""
+        both = self.out.decode(errors="replace") + self.err.decode(errors="replace")
+        return "\n".join(both.strip().splitlines()[-lines:])
+
+
+@attrs.define
+class _Children:
+    """The sessions alive now, and whether more may start."""
+
+    lock: threading.Lock = attrs.field(factory=threading.Lock)
+    alive: dict[int, str] = attrs.field(factory=dict)
+    stopping: bool = False
+    journal: Path | None = None
+
+
+_children = _Children()
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a child: git's own variables removed (a hook's GIT_DIR would redirect every git command of
+    ours), and this interpreter's scripts at the end of PATH, where `node` from PyPI is if the machine has none."""
+    scrubbed = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _GIT_KEPT}
+    scripts = str(Path(sys.prefix) / "bin")
+    path = scrubbed.get("PATH", os.defpath)
+    if scripts not in path.split(os.pathsep):
+        scrubbed["PATH"] = f"{path}{os.pathsep}{scripts}"
+    scrubbed.update(extra or {})
+    return scrubbed
+
+
+_GIT_KEPT = {
+    "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_SSH", "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_ASKPASS",
+}  # fmt: skip
+
+
+def find(program: str, env: Mapping[str, str] | None = None) -> str | None:
+    """Absolute path of a program, or None."""
+    return shutil.which(program, path=(env or environment()).get("PATH"))
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = None,
+    out_file: Path | None = None,
+    max_output: int = 64 << 20,
+    measure_memory: bool = False,
+    nice: int = 0,
+    keep: bool = False,
+) -> Finished:
+    """Run to the end and say how it ended. Raises NotFound; never raises for an exit code.
+
+    timeout: seconds, then the whole session is ended. out_file: where standard output goes (kept); else a temporary
+    file. max_output: bytes of either stream, then the session is ended. keep: a later run that finds this program
+    still alive after ours was killed waits for it instead of ending it (out_file then holds what it said).
+    """
+    words = tuple(str(a) for a in argv)
+    where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
+    if where is None:
+        raise NotFound(f"{words[0]}: not found on PATH")
+    with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
+        out_path = out_file or Path(scratch) / "out"
+        err_path, in_path = Path(scratch) / "err", Path(scratch) / "in"
+        in_path.write_bytes(stdin)
+        started = time.monotonic()
+        with in_path.open("rb") as fin, out_path.open("wb") as fout, err_path.open("wb") as ferr:
+            try:
+                with _children.lock:
+                    if _children.stopping:
+                        return Finished(words, -signal.SIGTERM, b"", b"", 0.0, 0.0, None, stopped=True)
+                    child: Any = sh.Command(where)(
+                        *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
+                        _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
+                        _ok_code=list(range(-64, 256)), _return_cmd=True,
+                        _preexec_fn=(lambda: _renice(nice)) if nice else None,
+                    )  # fmt: skip
+                    _children.alive[child.pid] = words[0]
+            except sh.CommandNotFound as error:
+                raise NotFound(f"{words[0]}: not found or not executable") from error
+        entry = _journal_entry(child.pid, words, keep, out_path if out_file else None)
+        try:
+            ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory)
+            child.wait()
+        finally:
+            # What the program left in its session would outlive it: Stryker's workers, a server it forked.
+            _kill_session(child.pid, signal.SIGKILL)
+            with _children.lock:
+                _children.alive.pop(child.pid, None)
+                stopped = _children.stopping
+            if entry:
+                entry.unlink(missing_ok=True)
+        return Finished(
+            words, child.exit_code, out_path.read_bytes()[:max_output], err_path.read_bytes()[:max_output],
+            time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
+            # One that ends by itself between two looks has said too much all the same.
+            ending.too_much or any(p.stat().st_size > max_output for p in (out_path, err_path)),
+            stopped and child.exit_code < 0,
+        )  # fmt: skip
+
+
+@attrs.define
+class _Ending:
+    cpu: float | None = None
+    peak: int | None = None
+    timed_out: bool = False
+    too_much: bool = False
+
+
+def _watch(
+    pid: int, started: float, timeout: float | None, outputs: tuple[Path, Path], max_output: int, memory: bool
+) -> _Ending:
+    """Wait until the child has ended, without reaping it: a zombie still tells its CPU time."""
+    ending = _Ending(peak=0 if memory else None)
+    fd: int | None = None
+    try:
+        if hasattr(os, "pidfd_open"):
+            fd = os.pidfd_open(pid)
+        poller = select.poll()
+        if fd is not None:
+            poller.register(fd, select.POLLIN)
+        while True:
+            left = None if timeout is None else timeout - (time.monotonic() - started)
+            step = 0.5 if fd is not None else 0.01
+            poller.poll(max(0.0, min(step, left if left is not None else step)) * 1000)
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                ending.cpu = _cpu_seconds(pid)
+                return ending
+            if memory:
+                ending.peak = max(ending.peak or 0, _session_memory(pid))
+            too_much = any(p.stat().st_size > max_output for p in outputs)
+            if too_much or (left is not None and left <= 0):
+                ending.too_much, ending.timed_out = too_much, not too_much
+                end_session(pid)
+                timeout = None
+    except (ChildProcessError, ProcessLookupError):
+        # sh's own thread looks once at the start and once a second, and reaps: that CPU time is not measured.
+        return ending
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _cpu_seconds(pid: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return sum(int(f) for f in fields[11:15]) / _TICKS  # proc(5): utime, stime, cutime, cstime
+
+
+def _session_memory(sid: int) -> int:
+    import psutil
+
+    total = 0
+    for process in psutil.process_iter(["pid"]):
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == sid:
+                total += process.memory_info().rss
+    return total
+
+
+def _kill_session(sid: int, sign: int) -> bool:
+    """Signal the group that the session's leader made; True where somebody was there to receive it."""
+    try:
+        os.killpg(sid, sign)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def end_session(sid: int, grace: float = GRACE) -> None:
+    """SIGTERM, then SIGKILL after `grace` seconds for what is still there."""
+    if not _kill_session(sid, signal.SIGTERM):
+        return
+    deadline = time.monotonic() + grace
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitid(os.P_PID, sid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                break
+        if not _kill_session(sid, 0):
+            return
+        time.sleep(0.02)
+    _kill_session(sid, signal.SIGKILL)
+
+
+def stop_all(grace: float = GRACE) -> None:
+    """End every child and let no new one start: the run is ending."""
+    with _children.lock:
+        _children.stopping = True
+        alive = list(_children.alive)
+    threads = [threading.Thread(target=end_session, args=(sid, grace)) for sid in alive]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextlib.contextmanager
+def journal(folder: Path) -> Iterator[tuple[int, int]]:
+    """Keep a journal of children in `folder` for the length of a run, after dealing with what an earlier run left.
+
+    Yields (ended, waited): orphans ended, and calls still alive that were waited for.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = _settle_orphans(folder)
+    with _children.lock:
+        _children.stopping, _children.journal = False, folder
+    try:
+        yield counts
+    finally:
+        with _children.lock:
+            _children.journal, _children.stopping = None, False
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _journal_entry(pid: int, words: tuple[str, ...], keep: bool, out: Path | None) -> Path | None:
+    folder = _children.journal
+    if folder is None:
+        return None
+    entry = folder / f"{pid}.json"
+    record = {"pid": pid, "start": _start_time(pid), "boot": _boot_id(), "argv": words[:3], "keep": keep}
+    entry.write_text(json.dumps(record | ({"out": str(out)} if out else {})))
+    return entry
+
+
+def _settle_orphans(folder: Path) -> tuple[int, int]:
+    ended = waited = 0
+    for entry in folder.glob("*.json"):
+        try:
+            record = json.loads(entry.read_text())
+            pid = int(record["pid"])
+            # A process id is used again: only the same start time in the same boot is the same process. A leader that
+            # has ended may have left its group behind, which no new process can have taken as its own.
+            start = _start_time(pid)
+            ours = record["boot"] == _boot_id() and start in (record["start"], "")
+            if ours and record.get("keep") and start:
+                waited += 1
+                while _start_time(pid) == record["start"]:
+                    time.sleep(0.1)
+            elif ours and _kill_session(pid, 0):
+                ended += 1
+                end_session(pid)
+        except (ValueError, KeyError, OSError):
+            pass  # a torn entry names nobody
+        entry.unlink(missing_ok=True)
+    return ended, waited
+
+
+def _renice(by: int) -> None:
+    os.nice(by)

@@ -1,0 +1,239 @@
+"""Candidates -> proofs. Every judgement is made on the exact text of the test file that would land, in fresh processes.
+
+A test is proved when it passes on the original in every run, and each mutant it is credited with makes it fail by an
+assertion, or by an exception out of the code under test. It stays only if without it a kill is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+
+from pipeline.engines import Engine, Switch, TestRun
+from pipeline.model import Scope
+from pipeline.results import Dropped, Outcome, Proved, Survivor, Test, write_bytes
+from pipeline.worktree import Worktree
+
+KILLS = ("assertion", "exception")
+REDUNDANT = "every mutant it kills is killed by another test"
+
+
+@attrs.frozen
+class Bench:
+    """Where tests of one scope are judged: a worktree that stands at one tree, and the means to switch mutants on."""
+
+    engine: Engine
+    worktree: Worktree
+    tree: str
+    scope: Scope
+    switch: Switch
+    tests: tuple[str, ...]  # the covering test files, without the write file unless the tree has it
+    seconds: float  # of the covering tests on the original
+    workers: int = 1  # processes side by side
+
+    @property
+    def limit(self) -> float:
+        """Seconds for one process. A mutant that makes things this slow is not killed by an assertion."""
+        return max(10.0, 10 * self.seconds)
+
+    def write(self, text: str) -> None:
+        """Put the write file's text there, on the original code."""
+        self.worktree.reset(self.tree)
+        write_bytes(self.worktree.root / self.scope.write, text.encode(errors="surrogateescape"))
+
+    def lay_switch(self) -> None:
+        for file, text in self.switch.files.items():
+            (self.worktree.root / file).write_text(text)
+
+    def run(self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None) -> TestRun:
+        """The write file, once."""
+        return self.engine.test(
+            self.worktree.root, [self.scope.write], mutant=mutant, timeout=self.limit, record=record, shuffle=shuffle
+        )
+
+    def side_by_side(self, mutants: Iterable[str]) -> dict[str, TestRun]:
+        wanted = list(mutants)
+        with ThreadPoolExecutor(self.workers) as pool:
+            return dict(zip(wanted, pool.map(self.run, wanted), strict=True))
+
+
+@attrs.frozen
+class Verdict:
+    proved: tuple[Proved, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    inputs: tuple[str, ...] = ()  # project files that the judged tests loaded
+    text: str = ""  # of the write file with exactly the proved tests added
+    outcome: Outcome = Outcome.OK
+    detail: str = ""
+
+
+def prove(
+    bench: Bench, base: str, prior: Sequence[Test], candidates: Sequence[Test], survivors: Sequence[Survivor], runs: int
+) -> Verdict:
+    """Judge the candidates on top of `base` (the write file's text) and `prior` (tests proved before).
+
+    survivors: the mutants that may be credited. runs: fresh runs on the original that each test must pass.
+    """
+    suite = bench.engine.suite
+    dropped: list[Dropped] = []
+    alive: list[Test] = []
+    taken = {*suite.titles(base), *(t.title for t in prior)}
+
+    def file_with(tests: Sequence[Test]) -> str:
+        return suite.add(base, [*prior, *tests])
+
+    for test in candidates:
+        if test.title in taken:
+            dropped.append(_dropped(test, Outcome.REJECTED, "the file has a test of this title"))
+        else:
+            taken.add(test.title)
+            alive.append(test)
+    alive, inputs = _runnable(bench, file_with, alive, dropped)
+    matrix: dict[str, dict[str, str]] = {}
+    wanted = {s.key for s in survivors}
+    while alive:
+        matrix = _kills(bench, file_with(alive), alive, wanted)
+        needed = cover({t.title: matrix.get(t.title, {}) for t in alive}, {t.title: len(t.code) for t in alive})
+        for test in alive:
+            if test.title not in needed:
+                reason = (
+                    "every mutant it kills is killed by another test" if matrix.get(test.title) else "it kills nothing"
+                )
+                dropped.append(_dropped(test, Outcome.REJECTED, reason))
+        kept = [t for t in alive if t.title in needed]
+        if kept == alive:
+            unsteady = _unsteady(bench, file_with(kept), kept, runs)
+            dropped += [_dropped(t, Outcome.REJECTED, unsteady[t.title]) for t in kept if t.title in unsteady]
+            kept = [t for t in kept if t.title not in unsteady]
+        if kept == alive:
+            break
+        alive = kept  # what is judged is the text that would land: with fewer tests it is another text
+    text = file_with(alive)
+    if alive and (problem := _beside(bench, text)):
+        return Verdict((), (*dropped, *(_dropped(t, problem[0], problem[1]) for t in alive)), tuple(inputs))
+    proved = tuple(
+        Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
+        for t in alive
+    )
+    return Verdict(proved, tuple(dropped), tuple(sorted(inputs)), text)
+
+
+def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple[Dropped, ...]:
+    """Judge this very text again: which of these tests are not proved on it, and why. For a tree that moved, and for
+    what a hook made of the file."""
+    tests = [p.test for p in proved]
+    failing: list[Dropped] = []
+    bench.write(text)
+    run = bench.run()
+    if run.outcome is not Outcome.OK:
+        return tuple(_dropped(t, run.outcome, run.detail) for t in tests)
+    matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    unsteady = _unsteady(bench, text, tests, runs)
+    for p in proved:
+        lost = [k for k in p.how if k not in matrix.get(p.test.title, {})]
+        if p.test.title in unsteady:
+            failing.append(_dropped(p.test, Outcome.REJECTED, unsteady[p.test.title]))
+        elif lost:
+            failing.append(_dropped(p.test, Outcome.REJECTED, f"{len(lost)} of {len(p.how)} kills are lost"))
+    return tuple(failing)
+
+
+def cover(kills: Mapping[str, Mapping[str, str]], cost: Mapping[str, int]) -> frozenset[str]:
+    """A small set of tests that keeps every kill, in which each test is needed: greedy set cover, then reverse delete.
+
+    Ties go to the cheaper test, then to the title. Johnson 1974, "Approximation algorithms for combinatorial problems".
+    """
+    left = {key for of in kills.values() for key in of}
+    chosen: list[str] = []
+    while left:
+        best = max(kills, key=lambda t: (len(left & kills[t].keys()), -cost[t], t))
+        chosen.append(best)
+        left -= kills[best].keys()
+    for title in list(reversed(chosen)):
+        others = {key for t in chosen if t != title for key in kills[t]}
+        if kills[title].keys() <= others:
+            chosen.remove(title)
+    return frozenset(chosen)
+
+
+def _runnable(
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: list[Test], dropped: list[Dropped]
+) -> tuple[list[Test], set[str]]:
+    """The tests that pass once on the original and touch nothing; the files that were loaded."""
+    if not tests:
+        return [], set()
+    bench.write(file_with(tests))
+    run = bench.run(record=True)
+    strayed = [p for p in bench.worktree.changed() if p != bench.scope.write]
+    if run.outcome is not Outcome.OK or strayed:
+        if len(tests) == 1:
+            outcome = Outcome.OUTSIDE_SCOPE if strayed else run.outcome
+            dropped.append(_dropped(tests[0], outcome, f"it wrote {', '.join(strayed)}" if strayed else run.detail))
+            return [], set()
+        # One test that does not load takes all others with it: find it by halves.
+        middle = len(tests) // 2
+        first, loaded = _runnable(bench, file_with, tests[:middle], dropped)
+        second, more = _runnable(bench, file_with, tests[middle:], dropped)
+        return first + second, loaded | more
+    failed = {t.title: t.message for t in run.failed}
+    good = []
+    for test in tests:
+        if test.title in run.passed and test.title not in failed:
+            good.append(test)
+        else:
+            said = failed.get(test.title)
+            reason = f"it fails on the original: {said}" if said is not None else "no test of this title ran"
+            dropped.append(_dropped(test, Outcome.REJECTED, reason))
+    return good, set(run.inputs)
+
+
+def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> dict[str, dict[str, str]]:
+    """title -> mutant key -> how it failed there, for this text: one fresh process a mutant tells it of every test."""
+    bench.write(text)
+    bench.lay_switch()
+    titles = {t.title for t in tests}
+    reached = bench.run("").reached
+    ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
+    matrix: dict[str, dict[str, str]] = {}
+    due = [i for i in ids if titles.intersection(reached.get(i, ()))]
+    for id_, run in bench.side_by_side(due).items():
+        if run.outcome is not Outcome.OK:
+            continue  # a time limit, a crash or a file that does not load is not a kill
+        for result in run.failed:
+            if result.title in titles and result.kind in KILLS:
+                matrix.setdefault(result.title, {})[ids[id_]] = result.kind
+    return matrix
+
+
+def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict[str, str]:
+    """title -> reason, of tests that did not pass in every one of `runs` fresh, shuffled runs on the original."""
+    bench.write(text)
+    with ThreadPoolExecutor(bench.workers) as pool:
+        all_runs = list(pool.map(lambda seed: bench.run(shuffle=seed), range(runs)))
+    reasons = {}
+    for test in tests:
+        passes = sum(run.outcome is Outcome.OK and test.title in run.passed for run in all_runs)
+        if passes < runs:
+            reasons[test.title] = f"it passes on the original in {passes} of {runs} runs"
+    return reasons
+
+
+def _beside(bench: Bench, text: str) -> tuple[Outcome, str] | None:
+    """Whether the whole covering suite is green with the file in it, and git sees no other change."""
+    bench.write(text)
+    files = sorted({*bench.tests, bench.scope.write})
+    run = bench.engine.test(bench.worktree.root, files, timeout=max(60.0, 10 * bench.seconds))
+    if run.outcome is not Outcome.OK:
+        return run.outcome, run.detail
+    if run.failed:
+        first = run.failed[0]
+        return Outcome.REJECTED, f"beside it, {first.file}: {first.title} fails: {first.message}"
+    if strayed := [p for p in bench.worktree.changed() if p != bench.scope.write]:
+        return Outcome.OUTSIDE_SCOPE, f"the tests wrote {', '.join(strayed)}"
+    return None
+
+
+def _dropped(test: Test, outcome: Outcome, reason: str) -> Dropped:
+    return Dropped(test.title, outcome, reason, test.code, test.kills)

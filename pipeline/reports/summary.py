@@ -1,0 +1,274 @@
+"""How every scope ended, what it took, and whether two lanes were worth having. Reads targets and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pipeline import ledger
+from pipeline.model import VALIDATION, Scope
+from pipeline.mutants import Score, Status, is_survivor, score
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, find
+from pipeline.session import Session
+from pipeline.steps import Baseline, Confirmed
+
+FAILED, PARKED, NOT_REACHED, HELD = "failed", "parked", "not reached", "held"
+LANDED, EXHAUSTED, CONVERGED, MEASURED = "landed", "exhausted", "converged", "measured"
+THRESHOLD = 0.35  # of f: from there on two lanes are worth having
+
+
+@attrs.frozen
+class ScopeOutcome:
+    """Where one scope stands: exactly one ending, the first that fits."""
+
+    scope: str
+    ending: str
+    why: str = ""  # for people, where there is something to say
+    before: Score | None = None  # audited, at the snapshot
+    engine_before: Score | None = None  # as the engine said
+    after: Score | None = None
+    confirmed: bool = False  # `after` is the engine's own word on the landed state
+    false_survivors: int = 0
+    tests: int = 0  # ours on the landing branch
+    disagreements: tuple[str, ...] = ()
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.ending in (FAILED, PARKED, NOT_REACHED)
+
+
+def all_outcomes(session: Session) -> tuple[ScopeOutcome, ...]:
+    """Where all scopes stand, whoever brought them there."""
+    return tuple(_outcome(session, scope, whole=True) for scope in session.plan.scopes)
+
+
+def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, ...]:
+    """The endings of the scopes that this run selected, those that were up to date included."""
+    selected = session.info.selected if session.info else ()
+    seen = {event["task"] for event in session.events}
+    found = []
+    for scope in session.plan.scopes:
+        wanted = [t for t in selected if _of_scope(t, scope.name)]
+        if not wanted:
+            continue
+        missed = [t for t in wanted if t not in seen]
+        if missed:
+            why = f"{'the run was stopped' if interrupted else 'a task failed'} before {missed[0]}"
+            found.append(ScopeOutcome(scope.name, NOT_REACHED, why))
+        else:
+            found.append(_outcome(session, scope, whole=f"land:{scope.name}" in wanted))
+    return tuple(found)
+
+
+_KINDS = ("baseline", "search", "validate", "generate", "land", "confirm")
+
+
+def _of_scope(task: str, scope: str) -> bool:
+    kind, _, rest = task.partition(":")
+    name, _, _ = rest.rpartition(":") if kind in ("validate", "generate") else (rest, "", "")
+    return kind in _KINDS and name == scope
+
+
+def _outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
+    def read(name: str, type_: type[Any]) -> Any:
+        return find(session.target(scope.name, name), type_)
+
+    baseline: Baseline | None = read("baseline.json", Baseline)
+    if baseline is None:
+        return ScopeOutcome(scope.name, NOT_REACHED, "it was not measured yet")
+    if baseline.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
+        return ScopeOutcome(scope.name, FAILED, f"{baseline.outcome}: {baseline.detail}")
+    engine_before = score(m.status for m in baseline.mutants)
+    before = score(m.final for m in baseline.mutants)
+    known = ScopeOutcome(
+        scope.name, MEASURED, "", before, engine_before, before,
+        false_survivors=sum(m.audited is not None for m in baseline.mutants),
+    )  # fmt: skip
+    if not whole:
+        return known
+    rounds = range(session.plan.generate.last_round + 1)
+    landed: Landed | None = read("landed.json", Landed)
+    candidates: list[Candidates | None] = [read(f"candidates.{r}.json", Candidates) for r in rounds]
+    proofs: list[Proofs | None] = [read(f"proofs.{r}.json", Proofs) for r in rounds]
+    left: Survivors | None = read(f"survivors.{rounds[-1]}.json", Survivors)
+    if landed is None or left is None or None in candidates or None in proofs:
+        return attrs.evolve(known, ending=NOT_REACHED, why="it has not gone all the way yet")
+    confirmed: Confirmed | None = read("confirmed.json", Confirmed)
+    after, said = _after(baseline, landed, proofs, confirmed)
+    known = attrs.evolve(
+        known, after=after, confirmed=said, tests=len(landed.titles),
+        disagreements=confirmed.disagreements if confirmed else (),
+    )  # fmt: skip
+    ending, why = _ending(baseline, [c for c in candidates if c], landed, left, confirmed)
+    return attrs.evolve(known, ending=ending, why=why)
+
+
+def _ending(
+    baseline: Baseline, candidates: Sequence[Candidates], landed: Landed, left: Survivors, confirmed: Confirmed | None
+) -> tuple[str, str]:
+    """The first ending that fits, and what there is to say about it."""
+    for c in candidates:
+        if c.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
+            return FAILED, f"{c.outcome}: {c.detail}"
+    if confirmed and confirmed.outcome is not Outcome.OK:
+        return FAILED, f"confirm: {confirmed.outcome}: {confirmed.detail}"
+    if landed.outcome is not Outcome.OK:
+        return PARKED, f"{landed.outcome}: {landed.detail}"
+    if landed.held:
+        return HELD, landed.detail
+    if landed.titles:
+        return LANDED, _beside(landed)
+    if left.survivors:
+        return EXHAUSTED, _beside(landed)
+    return CONVERGED, "no mutants" if baseline.outcome is Outcome.NO_MUTANTS else _beside(landed)
+
+
+def _after(
+    baseline: Baseline, landed: Landed, proofs: Sequence[Proofs | None], confirmed: Confirmed | None
+) -> tuple[Score, bool]:
+    """The scope's score with what is on the branch, and whether the engine itself has said so."""
+    if confirmed and confirmed.statuses and confirmed.content == landed.content:
+        return score(Status(s) for s, n in confirmed.statuses.items() for _ in range(n)), True
+    on_branch = set(landed.titles)
+    killed = {k for p in proofs if p for t in p.proved if t.test.title in on_branch for k in t.how}
+    return score(
+        Status.KILLED if m.key in killed and is_survivor(m.final) else m.final for m in baseline.mutants
+    ), False
+
+
+def _beside(landed: Landed) -> str:
+    said = []
+    if landed.theirs:
+        said.append(f"{len(landed.theirs)} titles are somebody else's now")
+    if landed.rejected:
+        said.append(f"{len(landed.rejected)} tests were taken out by a person")
+    if landed.withdrawn:
+        said.append(f"{len(landed.withdrawn)} withdrawn: {'; '.join(landed.withdrawn)}")
+    return ", ".join(said)
+
+
+# -- as text
+
+
+def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
+    """The table of scopes, what needs a person, and the two lanes."""
+    events = _events(session)
+    tokens = _tokens(events)
+    rows = [["scope", "mutants", "survivors", "score %", "honest %", "tests", "tokens", "ending"]]
+    rows += [_row(o, tokens.get(o.scope)) for o in outcomes]
+    if len(outcomes) > 1:
+        rows.append(_total(outcomes, tokens))
+    said = [*_table(rows), ""]
+    false = sum(o.false_survivors for o in outcomes)
+    if false:
+        said.append(
+            f"{false} false survivors: a fresh process kills them with the existing tests; they cost nothing more"
+        )
+    for o in outcomes:
+        if o.why:
+            first, *rest = o.why.split("\n")
+            said += [f"{o.scope}: {o.ending}: {first}", *(f"    {line}" for line in rest)]
+        said += [f"{o.scope}: the engine disagrees with a proof: {d}" for d in o.disagreements]
+    said += dict.fromkeys(session.landing_notes)
+    said += _lanes(events)
+    return "\n".join(said)
+
+
+def _row(o: ScopeOutcome, tokens: int | None) -> list[str]:
+    if o.before is None or o.after is None:
+        return [o.scope, "", "", "", "", "", "", o.ending]
+    spent = "" if tokens is None else f"{tokens:,}"
+    return [o.scope, *_scores(o.before, o.after), str(o.tests), spent, o.ending]
+
+
+def _total(outcomes: Sequence[ScopeOutcome], tokens: Mapping[str, int]) -> list[str]:
+    before = _sum(o.before for o in outcomes)
+    after = _sum(o.after for o in outcomes)
+    endings = [o.ending for o in outcomes]
+    counted = ", ".join(f"{endings.count(e)} {e}" for e in dict.fromkeys(sorted(endings)))
+    spent = f"{sum(tokens.values()):,}" if tokens else ""
+    return ["all", *_scores(before, after), str(sum(o.tests for o in outcomes)), spent, counted]
+
+
+def _scores(before: Score, after: Score) -> list[str]:
+    return [
+        str(before.total),
+        f"{before.survivors} → {after.survivors}",
+        _change(before.mutation, after.mutation),
+        _change(before.honest, after.honest),
+    ]
+
+
+def _sum(scores: Iterable[Score | None]) -> Score:
+    total = Score()
+    for each in scores:
+        if each is not None:
+            added = {k: v + getattr(each, k) for k, v in attrs.asdict(total).items()}
+            total = Score(**added)
+    return total
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return f"{_percent(before)} → {_percent(after)}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    left = {0, len(widths) - 1}
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(w) if i in left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _events(session: Session) -> list[Mapping[str, Any]]:
+    """The events of the run that is ending, else of the last one in the ledger that ran anything."""
+    everything = list(ledger.events(session.ledger_path))
+    if session.info is not None:
+        run = session.info.run
+    else:
+        run = next((e["run"] for e in reversed(everything) if e["event"] == "attempt" and e.get("started")), "")
+    return [e for e in everything if e["run"] == run]
+
+
+def _tokens(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say."""
+    spent: dict[str, int] = {}
+    for e in events:
+        if e["event"] == "call" and e.get("tokens"):
+            t = e["tokens"]
+            spent[e["scope"]] = spent.get(e["scope"], 0) + t["fresh_input"] + t["cache_write"] + t["output"]
+    return spent
+
+
+def _lanes(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What ran in each lane, f and the ceiling on what two lanes can gain."""
+    ran = [e for e in events if e["event"] == "attempt" and e.get("started") is not None]
+    if not ran:
+        return ["nothing to do: 0 engine runs, 0 calls"]
+    # The tasks of a set share one slot and one span of time.
+    spans = {(e["lane"], e.get("slot"), e["started"], e["ended"]) for e in ran if e["lane"] == VALIDATION}
+    v = sum(ended - started for _, _, started, ended in spans) - sum(e.get("lock_wait") or 0.0 for e in ran)
+    calls = [e for e in events if e["event"] == "call" and e.get("started")]
+    g = sum(e["ended"] - e["started"] for e in calls)
+    wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
+    runs = len({(e.get("slot"), e["started"]) for e in ran if e.get("engine_run")})
+    lanes = f"validation {v:.1f} s with {runs} engine runs, generation {g:.1f} s with {len(calls)} calls"
+    said = [f"{wall:.1f} s for {len(ran)} tasks: {lanes}"]
+    if g + v > 0 and calls:
+        f = g / (g + v)
+        verdict = "two lanes are worth having" if f >= THRESHOLD else "one lane would do"
+        said.append(
+            f"f = g / (g + v) = {f:.2f} (from {THRESHOLD} on two lanes pay: {verdict}); "
+            f"ceiling 1 / (1 - f) = {1 / (1 - f):.2f} times"
+        )
+    return said

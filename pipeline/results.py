@@ -1,0 +1,185 @@
+"""What passes between tasks, as files: frozen values, written sorted, whole or not at all, and not when equal.
+
+No target holds a time, a path of this machine or a random id, so that equal work gives equal bytes (early cutoff).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+
+T = TypeVar("T")
+
+
+class Outcome(enum.StrEnum):
+    """How an attempt ended. The list is closed; each has one meaning."""
+
+    OK = "ok"  # it did what it was for
+    CACHED = "cached"  # the same result was there already
+    TESTS_FAIL_FIRST = "tests-fail-first"  # a test fails on the original, before any mutant
+    NO_TESTS = "no-tests"  # no test ran
+    NO_MUTANTS = "no-mutants"  # the files hold nothing to mutate
+    NO_REPORT = "no-report"  # the engine ended without a report
+    HOLLOW_REPORT = "hollow-report"  # a report that cannot be true: nothing in it was measured
+    BUILD_ERROR = "build-error"  # the code or a test does not compile or load
+    BAD_CONFIG = "bad-config"  # the engine or generator refused its configuration
+    CRASHED = "crashed"  # a program ended in a way it never should
+    TIME_LIMIT = "time-limit"
+    MEMORY = "memory"  # out of memory
+    SIGNAL = "signal"  # killed by a signal that wasn't ours
+    RATE_LIMITED = "rate-limited"
+    OVERLOADED = "overloaded"  # the provider's gateway: bad gateway, 502, 503, 504, 529
+    NOT_LOGGED_IN = "not-logged-in"
+    EMPTY_REPLY = "empty-reply"
+    UNPARSABLE = "unparsable"  # a reply without one candidate that can be read
+    REJECTED = "rejected"  # every candidate of it was refused, or a person took the test out
+    OUTSIDE_SCOPE = "outside-scope"  # a file changed that it had no right to
+    CONFLICT = "conflict"  # somebody's commit and ours do not go together
+    BLOCKED = "blocked"  # what it needs did not land
+    UNVERIFIED = "unverified"  # could not be judged
+    LOST = "lost"  # a call that died in flight
+    INTERRUPTED = "interrupted"  # the run was stopped
+
+
+@attrs.frozen
+class Survivor:
+    """A mutant no test detects, without its line, column or engine's id: those change with edits elsewhere."""
+
+    key: str  # the mutant's identity
+    file: str
+    mutator: str
+    original: str
+    replacement: str
+    around: str  # hash of the source around it: the enclosing block
+    static: bool = False
+
+
+@attrs.frozen
+class Test:
+    """One test, as text in the project's language, to be added to a scope's `write` file."""
+
+    __test__ = False  # not a pytest class
+
+    title: str  # unique in its file; with the write path, the test's identity
+    code: str  # one whole test statement, no marker lines, no indentation in front, no newline at the end
+    imports: tuple[str, ...] = ()  # import statements that the code needs
+    kills: tuple[str, ...] = ()  # mutant keys: claimed in a candidate, proved in a proof
+    origin: str = ""  # the generator's name
+
+
+@attrs.frozen
+class Proved:
+    """A test with its proof: which mutants it was seen to kill, each in a fresh process, and how it failed there."""
+
+    test: Test  # its `kills` are the proved ones
+    how: Mapping[str, str]  # mutant key -> assertion | exception
+
+
+@attrs.frozen
+class Dropped:
+    """A candidate that did not become a test, and why."""
+
+    title: str
+    outcome: Outcome
+    reason: str
+    code: str = ""
+    kills: tuple[str, ...] = ()  # mutant keys that it claimed
+
+
+# The targets. One class a file; `outcome` says whether the work was done, never whether it was worth something.
+
+
+@attrs.frozen
+class Survivors:
+    """survivors.json, survivors.r.json: what is left to kill."""
+
+    survivors: tuple[Survivor, ...] = ()
+
+
+@attrs.frozen
+class Candidates:
+    """candidates.r.json"""
+
+    outcome: Outcome
+    detail: str = ""
+    tests: tuple[Test, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    unreached: Mapping[str, str] = attrs.field(factory=dict)  # mutant key -> why search found nothing for it
+
+
+@attrs.frozen
+class Proofs:
+    """proofs.r.json"""
+
+    outcome: Outcome
+    detail: str = ""
+    proved: tuple[Proved, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    inputs: Mapping[str, str] = attrs.field(factory=dict)  # what the validation loaded: path -> content hash
+    runs: int = 0  # fresh runs on the original that each test passed
+    engine: str = ""  # name and version
+
+
+@attrs.frozen
+class Landed:
+    """landed.json: the scope's write file as it stands on the landing branch."""
+
+    outcome: Outcome  # ok, conflict, rejected, ...: anything but ok and held parks the scope
+    detail: str = ""
+    held: bool = False  # proved, and waiting for a commit of the edit it was proved on
+    content: str | None = None  # content hash of the write file on the branch; None: not there
+    titles: tuple[str, ...] = ()  # our tests that it holds
+    theirs: tuple[str, ...] = ()  # titles that somebody else has put there with another text
+    rejected: tuple[str, ...] = ()  # tests that a person took out
+    withdrawn: tuple[str, ...] = ()  # tests of ours that came off, each with its reason
+
+
+def dump(path: Path, value: Any) -> bool:
+    """Write `value` as sorted JSON: beside, fsync, rename. False where the file held these bytes already."""
+    text = json.dumps(converter.unstructure(value), sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    return write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> bool:
+    """Make `path` hold `content`, whole or not at all. False where it did already."""
+    try:
+        if path.read_bytes() == content:
+            return False
+    except OSError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    fd, beside = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    return True
+
+
+def load(path: Path, type_: type[T]) -> T:
+    """Read what `dump` wrote. Raises OSError, ValueError or cattrs' errors: half-written files do not exist."""
+    return converter.structure(json.loads(path.read_text()), type_)
+
+
+def find(path: Path, type_: type[T]) -> T | None:
+    """As `load`; None where there is no such file or it isn't one of ours."""
+    try:
+        return load(path, type_)
+    except (OSError, ValueError, cattrs.errors.BaseValidationError):
+        return None
+
+
+converter = cattrs.Converter(omit_if_default=False)
+converter.register_unstructure_hook(Mapping, dict)

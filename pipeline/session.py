@@ -1,0 +1,253 @@
+"""One run of the plan: its snapshot, worktrees, engine, stores and ledger. What the runner asks of a host.
+
+Everything is made when it is first asked for, so that `list` and `info` need neither git, Node nor a store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import filelock
+
+from pipeline import ledger, process
+from pipeline.engines import Engine, EngineError, get_engine
+from pipeline.landing import Landing, Refused, landing_branch
+from pipeline.measuring import Measuring
+from pipeline.model import Plan, Scope
+from pipeline.runner import Refusal, RunInfo, Slot
+from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
+from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
+
+LANDING = "landing"  # the worktree that commits are made in
+
+
+@attrs.frozen
+class Snapshot:
+    """The checkout as one tree, and the HEAD it was taken on."""
+
+    tree: str
+    states: Mapping[str, str]  # project file -> content hash
+    head: str
+    uncommitted: frozenset[str]  # paths whose state is not HEAD's
+
+
+@attrs.frozen
+class Branch:
+    """The landing branch at one moment."""
+
+    on_head: bool  # it is HEAD plus ours, not an older HEAD plus ours
+    states: Mapping[str, str]  # project file at its tip -> content hash
+
+
+class Session:
+    """Made when tasks.yaml is loaded; opened and closed by the runner."""
+
+    def __init__(self, plan: Plan, close: Callable[[Session, int, bool], tuple[int, str]]) -> None:
+        self.plan = plan
+        self.home = Path(plan.path).parent / "cache"
+        self.pools = plan.pools
+        self.info: RunInfo | None = None
+        self.events: list[Mapping[str, object]] = []  # of this run
+        self._close = close
+        self._stack = contextlib.ExitStack()
+        self._lock = threading.RLock()
+        self._worktrees: Worktrees | None = None
+        self._branch: Branch | None = None
+
+    # -- what the plan stands on
+
+    @functools.cached_property
+    def scopes(self) -> Mapping[str, Scope]:
+        return {scope.name: scope for scope in self.plan.scopes}
+
+    @functools.cached_property
+    def engine(self) -> Engine:
+        return get_engine(self.plan.engine)
+
+    @functools.cached_property
+    def places(self) -> Places:
+        return Places.default()
+
+    @functools.cached_property
+    def repository(self) -> Repository:
+        return find_repository(Path(self.plan.root))
+
+    @functools.cached_property
+    def measuring(self) -> Measuring:
+        return Measuring(self.engine, ActionCache(self.places.cache / "actions"))
+
+    @functools.cached_property
+    def proofs(self) -> ProofStore:
+        return ProofStore(self.places.data / "projects" / self.repository.identity())
+
+    @functools.cached_property
+    def replies(self) -> Replies:
+        return Replies(self.places.data / "replies")
+
+    @functools.cached_property
+    def engine_version(self) -> str | None:
+        """The engine's name and version; None where it is not installed."""
+        try:
+            return f"{self.engine.name} {self.engine.version(Path(self.plan.root))}"
+        except EngineError:
+            return None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Taken when it is first asked for: by the first task of a scope, so after all that `engine.needs` names."""
+        with self._lock:
+            return self._snapshot
+
+    @functools.cached_property
+    def _snapshot(self) -> Snapshot:
+        tree = self.repository.snapshot(self.engine.links)
+        states = self.repository.files(tree)
+        head = self.repository.rev("HEAD") or ""
+        committed = self.repository.files(head) if head else {}
+        changed = {p for p in states.keys() | committed.keys() if states.get(p) != committed.get(p)}
+        return Snapshot(tree, states, head, frozenset(changed))
+
+    @property
+    def landing(self) -> Landing:
+        with self._lock:
+            return self._landing
+
+    @property
+    def landing_notes(self) -> list[str]:
+        """What landing has to say once a run."""
+        return self._landing.notes if "_landing" in self.__dict__ else []
+
+    @functools.cached_property
+    def _landing(self) -> Landing:
+        return Landing(
+            self.repository, landing_branch(self.repository, self.plan.land.branch), self.proofs, self.engine,
+            lambda: self.worktree(LANDING), self.plan.scopes, self.plan.land.proof_runs, self.snapshot.uncommitted,
+        )  # fmt: skip
+
+    @property
+    def branch(self) -> Branch:
+        """The landing branch as it was when it was last looked at; `moved` makes us look again."""
+        with self._lock:
+            if self._branch is None:
+                head = self.repository.rev("HEAD") or ""
+                self._branch = Branch(self.landing.stands_on(head), self.repository.files(self.landing.tip(head)))
+            return self._branch
+
+    def moved(self) -> None:
+        """Something may have landed."""
+        self._branch = None
+
+    # -- places of this checkout
+
+    def target(self, scope: str, name: str) -> Path:
+        return self.home / "scopes" / file_name(scope) / name
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.home / "ledger.jsonl"
+
+    @functools.cached_property
+    def ledger(self) -> ledger.Ledger:
+        return ledger.Ledger(self.ledger_path, self.info.run if self.info else "")
+
+    def log(self, slot: Slot) -> Path:
+        run = self.info.run if self.info else "none"
+        return self.home / "logs" / f"{run}-{slot.lane}-{slot.index}.log"
+
+    def worktree(self, slot: Slot | str) -> Worktree:
+        """The worktree of a slot of this run."""
+        with self._lock:
+            if self._worktrees is None:
+                home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
+                made = Worktrees(self.repository, home, self.info.run if self.info else "none", self.engine.links)
+                self._worktrees = self._stack.enter_context(made.opened())
+            return self._worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
+
+    # -- the runner's host
+
+    @property
+    def engine_peak_bytes(self) -> int | None:
+        peaks = [e["peak_bytes"] for e in self._history if e.get("peak_bytes")]
+        return max(peaks[-20:]) if peaks else None
+
+    def open(self, info: RunInfo) -> None:
+        """Take the cache, settle what a killed run left, and refuse what could not end well. Raises Refusal."""
+        self.info = info
+        try:
+            self._take_cache(info)
+            ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
+            if any(name.startswith("land:") for name in info.selected):
+                landing_branch(self.repository, self.plan.land.branch)
+        except (GitError, Refused, EngineError) as error:
+            self._stack.close()
+            raise Refusal(str(error)) from None
+        except Refusal:
+            self._stack.close()
+            raise
+        self.ledger.write(
+            "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
+            selected=len(info.selected), orphans_ended=ended, calls_waited_for=waited,
+        )  # fmt: skip
+
+    def _take_cache(self, info: RunInfo) -> None:
+        holder = self.home / "run.json"
+        lock = filelock.FileLock(self.home / "run.lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            who = {}
+            with contextlib.suppress(OSError, ValueError):
+                who = json.loads(holder.read_text())
+            raise Refusal(
+                f"another run holds {self.home}: pid {who.get('pid', '?')} on {who.get('host', '?')} since "
+                f"{who.get('since', '?')}; wait for it, or end it"
+            ) from None
+        except OSError as error:
+            raise Refusal(f"{self.home} cannot be written: {error.strerror}") from None
+        self._stack.callback(lock.release)
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started))
+        holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+        self._stack.callback(holder.unlink, missing_ok=True)
+
+    @functools.cached_property
+    def _history(self) -> list[Mapping[str, Any]]:
+        return [e for e in ledger.events(self.ledger_path) if e["event"] == "attempt" and e.get("started")]
+
+    @functools.cached_property
+    def _durations(self) -> Mapping[str, float]:
+        seen: dict[str, list[float]] = defaultdict(list)
+        for event in self._history:
+            seen[event["task"]].append(event["ended"] - event["started"])
+        return {task: sum(each[-5:]) / len(each[-5:]) for task, each in seen.items()}
+
+    def estimate(self, task: str) -> float | None:
+        return self._durations.get(task)
+
+    def record(self, event: Mapping[str, object]) -> None:
+        self.events.append(event)
+        self.ledger.write("attempt", **event)
+
+    def call(self, **fields: Any) -> None:
+        """One call to a model, as the provider's envelope accounts for it."""
+        self.ledger.write("call", **fields)
+
+    def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+        try:
+            status, text = self._close(self, result, interrupted)
+            self.ledger.write("run-ended", at=time.time(), status=status, interrupted=interrupted)
+            if "measuring" in self.__dict__:
+                self.measuring.cache.shrink()
+            return status, text
+        finally:
+            self._stack.close()

@@ -1,0 +1,81 @@
+"""SIGINT and SIGTERM during a run: in order the first time, at once the second."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from pipeline import process
+
+INTERRUPTED = 130  # exit status
+
+
+class Signals:
+    """SIGINT and SIGTERM. The first: nothing new starts, every child is ended, `hit` is set. The second: exit now."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.hit = False
+        self._wake, self._raising = wake, False
+        self._before: dict[int, Any] = {}
+        self._stopper: threading.Thread | None = None
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if (
+                    signal.getsignal(number) is not signal.SIG_IGN
+                ):  # nohup's, or a shell's for what is in the background
+                    self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        if self._stopper:
+            self._stopper.join()
+
+    @contextlib.contextmanager
+    def raising(self) -> Iterator[None]:
+        """The main thread is in code that knows nothing of `hit`: a signal raises KeyboardInterrupt there."""
+        self._raising = True
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.hit = True
+            raise
+        finally:
+            self._raising = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        # A handler runs in the main thread, which may hold the lock that stop_all takes: hence the threads.
+        if self.hit:
+            killer = threading.Thread(target=process.stop_all, args=(0.0,))
+            killer.start()
+            killer.join(2.0)
+            os._exit(INTERRUPTED)
+        self.hit = True
+        self._stopper = threading.Thread(target=process.stop_all)
+        self._stopper.start()
+        self._wake()
+        if self._raising:
+            raise KeyboardInterrupt
+
+
+def end_own_children() -> None:
+    """End what an ordinary doit action started: it is in our session, and SIGTERM to us alone does not reach it."""
+    ours = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(child.pid) == os.getsid(0):
+                child.terminate()
+                ours.append(child)
+    for child in psutil.wait_procs(ours, process.GRACE)[1]:
+        with contextlib.suppress(psutil.Error):
+            child.kill()

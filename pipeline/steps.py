@@ -1,0 +1,342 @@
+"""What each task of a scope does: reads the targets before it, does its work, writes its own. One performer a kind.
+
+A scope's bad end is data in its targets, never a failure of doit's: it stops no other scope. Every performer gets the
+keys of the tasks that share its slot and gives an attempt for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar, cast
+
+import attrs
+
+from pipeline import asking, process
+from pipeline.engines import EngineError, Measured
+from pipeline.generators.differential import SearchMutant
+from pipeline.generators.differential import search as differential
+from pipeline.measuring import Measurement
+from pipeline.model import GeneratorConfig, Scope
+from pipeline.mutants import Mutant, Status, is_survivor, score
+from pipeline.proof import Bench, prove
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, dump, find
+from pipeline.runner import Attempt, Slot
+from pipeline.session import Session
+from pipeline.store import Stored, digest
+from pipeline.worktree import GitError, Worktree
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Baseline:
+    """baseline.json: the audited report of a scope at the snapshot."""
+
+    outcome: Outcome
+    detail: str = ""
+    mutants: tuple[Mutant, ...] = ()
+    tests: tuple[str, ...] = ()  # the test files that were used
+
+
+@attrs.frozen
+class Inputs:
+    """inputs.json: what a baseline depends on. `known`: digest of all that is known before it runs."""
+
+    known: str = ""
+    inputs: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Confirmed:
+    """confirmed.json: the engine's own word on the landed state."""
+
+    outcome: Outcome
+    detail: str = ""
+    content: str | None = None  # of the write file that was measured
+    inputs: Mapping[str, str] = attrs.field(factory=dict)
+    statuses: Mapping[str, int] = attrs.field(factory=dict)  # status -> number of mutants
+    disagreements: tuple[str, ...] = ()  # mutants that a proof says are killed and the report says are not
+
+
+@attrs.frozen
+class Steps:
+    """The performers, on one session."""
+
+    session: Session
+
+    # -- baseline
+
+    def baseline(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        scopes = [self.session.scopes[str(k)] for k in keys]
+        snapshot = self.session.snapshot
+        measured = self._measure(self.session.worktree(slot), snapshot.tree, scopes, slot)
+        attempts: dict[Hashable, Attempt] = {}
+        for scope in scopes:
+            done = measured[scope.name]
+            m = done.measured
+            self._write(scope, "baseline.json", Baseline(m.outcome, m.detail, m.mutants, m.tests))
+            left = tuple(x.as_survivor() for x in m.mutants if is_survivor(x.final))
+            self._write(scope, "survivors.json", Survivors(tuple(sorted(left, key=lambda s: s.key))))
+            known = ""
+            if m.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
+                known = digest(self.session.measuring.known(scope, snapshot.states, self.session.repository.project))
+            self._write(scope, "inputs.json", Inputs(known, done.inputs))
+            attempts[scope.name] = Attempt(
+                Outcome.CACHED if done.cached else m.outcome, line=_baseline_line(scope, done),
+                fields={"peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail},
+            )  # fmt: skip
+        return attempts
+
+    def _measure(self, worktree: Worktree, tree: str, scopes: Sequence[Scope], slot: Slot) -> dict[str, Measurement]:
+        try:
+            return self.session.measuring.measure(worktree, tree, scopes, slot.workers, self.session.log(slot))
+        except EngineError as error:
+            return {s.name: Measurement(Measured(error.outcome, str(error))) for s in scopes}
+
+    # -- search and validate
+
+    def search(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        """Tests proved earlier, then what the embedded generators find for the rest. No token is spent."""
+        (key,) = keys
+        scope = self.session.scopes[str(key)]
+        survivors = self._read(scope, "survivors.json", Survivors).survivors
+        if not survivors:
+            return {key: self._candidates(scope, 0, Candidates(self._baseline(scope).outcome))}
+        base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
+        taken = set(self.session.engine.suite.titles(base))
+        stored = [s for s in self.session.proofs.tests(scope.write) if not s.rejected and s.test.title not in taken]
+        offered = tuple(s.test for s in stored)
+        claimed = {k for test in offered for k in test.kills}
+        rest = [s for s in survivors if s.key not in claimed]
+        embedded = [g for g in self.session.plan.generate.generators if g.embedded and self._serves(g)]
+        if not rest or not embedded:
+            return {key: self._candidates(scope, 0, Candidates(Outcome.OK, tests=offered))}
+        bench = self._bench(scope, self.session.worktree(slot), self.session.snapshot.tree, slot)
+        bench.worktree.reset(bench.tree)
+        bench.lay_switch()
+        at = {m.key: m for m in self._baseline(scope).mutants}
+        ids, engine, root = bench.switch.ids, self.session.engine, bench.worktree.root
+        reply = differential(
+            root, scope, [_search_mutant(at[s.key], ids[s.key]) for s in rest], bench.tests,
+            sources={f: self._source(bench.tree, f) for f in scope.mutate}, workers=slot.workers,
+            parser=engine.tool("@babel/parser", root), node=str(engine.tool("node", root)),
+        )  # fmt: skip
+        tests = (*offered, *(attrs.evolve(t, origin=embedded[0].name) for t in reply.tests if t.title not in taken))
+        unreached = {m.key: f"{m.reason}: {m.detail}" if m.detail else m.reason for m in reply.missed}
+        return {key: self._candidates(scope, 0, Candidates(reply.outcome, reply.detail, tests, (), unreached))}
+
+    def _serves(self, generator: GeneratorConfig) -> bool:
+        """differential is for JavaScript so far: elsewhere it is passed over."""
+        return generator.use == "differential" and self.session.engine.language == "javascript"
+
+    def _candidates(self, scope: Scope, round_: int, candidates: Candidates) -> Attempt:
+        self._write(scope, f"candidates.{round_}.json", candidates)
+        line = f"{len(candidates.tests)} candidates" if candidates.outcome is Outcome.OK else candidates.detail
+        return Attempt(candidates.outcome, line=line.split("\n")[0], fields={"candidates": len(candidates.tests)})
+
+    def validate(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        name, round_ = cast(tuple[str, int], key)
+        scope = self.session.scopes[name]
+        candidates = self._read(scope, f"candidates.{round_}.json", Candidates)
+        survivors = self._survivors_before(scope, round_)
+        inputs = self._read(scope, "inputs.json", Inputs).inputs
+        proofs = Proofs(Outcome.OK, inputs=inputs)
+        if candidates.tests and survivors:
+            snapshot = self.session.snapshot
+            bench = self._bench(scope, self.session.worktree(slot), snapshot.tree, slot)
+            base = self.session.repository.read(snapshot.tree, scope.write) or ""
+            prior = [p.test for r in range(round_) for p in self._read(scope, f"proofs.{r}.json", Proofs).proved]
+            runs = self.session.plan.land.proof_runs
+            verdict = prove(bench, base, prior, candidates.tests, survivors, runs)
+            loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
+            proofs = Proofs(
+                Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,
+                self.session.engine_version or "",
+            )  # fmt: skip
+            self._keep(scope, proofs)
+        killed = {k for p in proofs.proved for k in p.how}
+        self._write(scope, f"proofs.{round_}.json", proofs)
+        left = tuple(s for s in survivors if s.key not in killed)
+        self._write(scope, f"survivors.{round_}.json", Survivors(left))
+        line = f"{len(proofs.proved)} tests proved, {len(killed)} mutants killed, {len(left)} left"
+        fields = {"proved": len(proofs.proved), "dropped": len(proofs.dropped), "killed": len(killed)}
+        return {key: Attempt(proofs.outcome, line=line, fields=fields)}
+
+    def _keep(self, scope: Scope, proofs: Proofs) -> None:
+        known = {(s.test.title, s.test.code): s for s in self.session.proofs.tests(scope.write)}
+        for p in proofs.proved:
+            stored = known.get((p.test.title, p.test.code), Stored(p.test))
+            self.session.proofs.put(scope.write, attrs.evolve(stored, test=p.test, inputs=proofs.inputs))
+
+    # -- generate
+
+    def generate(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        name, round_ = cast(tuple[str, int], key)
+        scope = self.session.scopes[name]
+        survivors = self._survivors_before(scope, round_)
+        if not survivors:
+            return {key: self._candidates(scope, round_, Candidates(Outcome.OK))}
+        asked = asking.Round(self.session, scope, round_, survivors, self._known_of(scope, round_))
+        candidates, fields = asked.run(slot)
+        attempt = self._candidates(scope, round_, candidates)
+        return {key: attrs.evolve(attempt, fields={**attempt.fields, **fields})}
+
+    def _known_of(self, scope: Scope, round_: int) -> asking.Known:
+        """What a prompt says beside the survivors, from the targets before it."""
+        baseline = self._baseline(scope)
+        tree = self.session.snapshot.tree
+        earlier = [self._read(scope, f"proofs.{r}.json", Proofs) for r in range(round_)]
+        return asking.Known(
+            mutants={m.key: m for m in baseline.mutants},
+            sources={f: self._source(tree, f) for f in scope.mutate},
+            tests={f: self.session.repository.read(tree, f) or "" for f in baseline.tests},
+            proved=tuple(p.test for proofs in earlier for p in proofs.proved),
+            dropped=tuple(d for proofs in earlier for d in proofs.dropped),
+            unreached=self._read(scope, "candidates.0.json", Candidates).unreached,
+        )
+
+    # -- land and confirm
+
+    def land(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        scope = self.session.scopes[str(key)]
+        rounds = range(self.session.plan.generate.last_round + 1)
+        all_proofs = [self._read(scope, f"proofs.{r}.json", Proofs) for r in rounds]
+        landing = self.session.landing
+        proved = [p for proofs in all_proofs for p in proofs.proved]
+        base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
+        text = self.session.engine.suite.add(base, [p.test for p in proved])  # as it was judged
+        inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
+        waiting = time.time()
+        try:
+            with landing.lock():
+                began = time.time()
+                landed = landing.land(
+                    scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text,
+                    lambda worktree, tree: self._bench(scope, worktree, tree, slot),
+                )  # fmt: skip
+        except (GitError, EngineError) as error:
+            began = time.time()
+            landed = Landed(Outcome.UNVERIFIED, str(error))
+        self.session.moved()
+        self._write(scope, "landed.json", landed)
+        line = landed.detail.split("\n")[0] or f"{len(landed.titles)} tests on {landing.branch}"
+        fields = {"held": landed.held, "titles": len(landed.titles), "lock_wait": began - waiting}
+        return {key: Attempt(landed.outcome, line=line, fields={**fields, "detail": landed.detail})}
+
+    def confirm(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        """The engine measures what has landed: the report that a run on the branch will give, many scopes a run."""
+        scopes = [self.session.scopes[str(k)] for k in keys]
+        repository = self.session.repository
+        tip = self.session.landing.tip(repository.rev("HEAD") or "")
+        states = repository.files(tip)
+        with_file = [
+            attrs.evolve(s, tests=None if s.tests is None else tuple(sorted({*s.tests, s.write})))
+            for s in scopes
+            if self._read(s, "landed.json", Landed).titles and s.write in states
+        ]
+        measured: dict[str, Measurement] = {}
+        if with_file:
+            measured = self._measure(self.session.worktree(slot), tip, with_file, slot)
+        attempts: dict[Hashable, Attempt] = {}
+        for scope in scopes:
+            done = measured.get(scope.name)
+            if done is None:
+                confirmed = Confirmed(Outcome.OK, "nothing of this scope is on the branch")
+                attempts[scope.name] = Attempt(Outcome.OK)
+            else:
+                confirmed = self._confirmed(scope, done, states)
+                outcome = Outcome.CACHED if done.cached else confirmed.outcome
+                fields = {"engine_run": not done.cached, "peak_bytes": done.measured.peak_bytes}
+                attempts[scope.name] = Attempt(outcome, line=confirmed.detail.split("\n")[0], fields=fields)
+            self._write(scope, "confirmed.json", confirmed)
+        return attempts
+
+    def _confirmed(self, scope: Scope, done: Measurement, states: Mapping[str, str]) -> Confirmed:
+        m = done.measured
+        if m.outcome is not Outcome.OK:
+            return Confirmed(m.outcome, m.detail, states.get(scope.write), done.inputs)
+        landed = set(self._read(scope, "landed.json", Landed).titles)
+        rounds = range(self.session.plan.generate.last_round + 1)
+        all_proofs = (self._read(scope, f"proofs.{r}.json", Proofs) for r in rounds)
+        claimed = {k for proofs in all_proofs for p in proofs.proved if p.test.title in landed for k in p.how}
+        lives = [x for x in m.mutants if x.key in claimed and x.final is not Status.KILLED]
+        statuses = [x.final for x in m.mutants]
+        disagreements = tuple(f"{x.file}:{x.line}: {x.mutator} -> {x.replacement!r}: {x.final}" for x in lives)
+        counts = {str(status): statuses.count(status) for status in sorted(set(statuses))}
+        total = score(statuses)
+        detail = f"{total.survivors} survivors of {total.total}" + (f", {len(lives)} disagree" if lives else "")
+        return Confirmed(Outcome.OK, detail, states.get(scope.write), done.inputs, counts, disagreements)
+
+    # -- declared tasks
+
+    def command(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        """The commands of a declared task, one after another, in the checkout."""
+        (key,) = keys
+        task = next(t for t in self.session.plan.tasks if t.name == key)
+        output = ""
+        cpu = 0.0
+        for command in task.run:
+            done = process.run(
+                ["sh", "-c", command], cwd=Path(self.session.plan.root), env=process.environment(task.env),
+                timeout=task.timeout,
+            )  # fmt: skip
+            output += done.text + done.err.decode(errors="replace")
+            cpu += done.cpu_seconds or 0.0
+            if not done.ok:
+                outcome = Outcome.TIME_LIMIT if done.timed_out else Outcome.CRASHED
+                why = f"no end within {task.timeout:g} s" if done.timed_out else f"exit status {done.exit_code}"
+                outcome = Outcome.INTERRUPTED if done.stopped else outcome
+                return {key: Attempt(outcome, failure=f"{command}: {why}", output=output)}
+        return {key: Attempt(Outcome.OK, output=output, fields={"cpu_seconds": cpu})}
+
+    # -- shared
+
+    def _bench(self, scope: Scope, worktree: Worktree, tree: str, slot: Slot) -> Bench:
+        """Where this scope's tests are judged at `tree`. Raises EngineError where it cannot be measured there."""
+        done = self._measure(worktree, tree, [scope], slot)[scope.name].measured
+        if done.outcome is not Outcome.OK or done.switch is None:
+            raise EngineError(f"{scope.name} cannot be measured at {tree[:10]}: {done.detail}", done.outcome)
+        return Bench(
+            self.session.engine, worktree, tree, scope, done.switch, done.tests, done.seconds, slot.workers
+        )  # fmt: skip
+
+    def _source(self, tree: str, file: str) -> str:
+        return (self.session.repository.read(tree, file) or "").replace("\r\n", "\n")
+
+    def _baseline(self, scope: Scope) -> Baseline:
+        return self._read(scope, "baseline.json", Baseline)
+
+    def _survivors_before(self, scope: Scope, round_: int) -> tuple[Survivor, ...]:
+        name = f"survivors.{round_ - 1}.json" if round_ else "survivors.json"
+        return self._read(scope, name, Survivors).survivors
+
+    def _read(self, scope: Scope, name: str, type_: type[T]) -> T:
+        value = find(self.session.target(scope.name, name), type_)
+        if value is None:
+            raise FileNotFoundError(f"{self.session.target(scope.name, name)} is missing or damaged: run it again")
+        return value
+
+    def _write(self, scope: Scope, name: str, value: object) -> None:
+        dump(self.session.target(scope.name, name), value)
+
+
+def _baseline_line(scope: Scope, done: Measurement) -> str:
+    m = done.measured
+    if m.outcome is not Outcome.OK:
+        return f"{m.outcome}: {m.detail.splitlines()[0] if m.detail else ''}"
+    total = score(x.final for x in m.mutants)
+    false = sum(x.audited is not None for x in m.mutants)
+    hidden = f", {false} false survivors" if false else ""
+    return f"{total.total} mutants, {total.survivors} survivors{hidden}" + (" (cached)" if done.cached else "")
+
+
+def _search_mutant(mutant: Mutant, id_: str) -> SearchMutant:
+    return SearchMutant(
+        id_, mutant.key, mutant.file, mutant.mutator, mutant.original, mutant.replacement,
+        mutant.line, mutant.column, mutant.end_line, mutant.end_column, mutant.static,
+    )  # fmt: skip

@@ -1,0 +1,203 @@
+"""What outlives a checkout: the action cache, the proof store, kept replies. Addressed by content, shared by all.
+
+The action cache is bounded and may go at any time at the cost of engine runs; proofs and replies are small, cost
+tokens, and stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import attrs
+import cattrs
+import filelock
+import platformdirs
+
+from pipeline.results import Test, converter, find, write_bytes
+
+HOME_VARIABLE = "DOIT_MUTATE_HOME"  # moves everything below; CI keeps that folder between jobs
+ACTION_CACHE_BYTES = 2 << 30
+RESULTS_A_KEY = 32  # how many input lists are remembered for what is known before
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Places:
+    """Folders of the user's own."""
+
+    data: Path  # proofs and replies
+    cache: Path  # action cache and worktrees
+
+    @classmethod
+    def default(cls) -> Places:
+        if home := os.environ.get(HOME_VARIABLE):
+            return cls(Path(home).absolute() / "data", Path(home).absolute() / "cache")
+        dirs = platformdirs.PlatformDirs("doit-mutate", appauthor=False)
+        return cls(dirs.user_data_path, dirs.user_cache_path)
+
+
+def digest(value: Any) -> str:
+    """Hash of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+@attrs.frozen
+class ActionCache:
+    """Results by the content of all they depend on.
+
+    Looked up as ccache's direct mode does with its manifests (https://ccache.dev/manual/latest.html): what is known
+    before -> the input lists recorded for it -> the one whose contents are as they were.
+    """
+
+    folder: Path
+
+    def find(self, known: Any, states: Mapping[str, str], type_: type[T]) -> T | None:
+        """The result recorded for `known` whose inputs have these states (path -> content hash), or None."""
+        for entry in self._entries(known):
+            if all(states.get(path) == state for path, state in entry["inputs"].items()):
+                blob = self.folder / "blobs" / entry["blob"]
+                try:
+                    content = blob.read_bytes()
+                    if hashlib.sha256(content).hexdigest() != entry["blob"]:
+                        raise ValueError("corrupted")
+                    result = converter.structure(json.loads(content), type_)
+                except (OSError, ValueError, cattrs.errors.BaseValidationError):
+                    blob.unlink(missing_ok=True)  # measured again
+                    continue
+                with contextlib.suppress(OSError):
+                    os.utime(blob)
+                return result
+        return None
+
+    def keep(self, known: Any, inputs: Mapping[str, str], result: Any) -> None:
+        content = json.dumps(converter.unstructure(result), sort_keys=True).encode()
+        name = hashlib.sha256(content).hexdigest()
+        write_bytes(self.folder / "blobs" / name, content)
+        entry = {"inputs": dict(inputs), "blob": name}
+        others = [e for e in self._entries(known) if e["inputs"] != entry["inputs"]]
+        write_bytes(self._manifest(known), json.dumps([entry, *others][:RESULTS_A_KEY]).encode())
+
+    @contextlib.contextmanager
+    def measuring(self, keys: Sequence[Any]) -> Iterator[None]:
+        """Held while the results for these keys are made: who wants one of them at the same time waits and uses it."""
+        folder = self.folder / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            for name in sorted({digest(k)[:32] for k in keys}):  # one order for all: no deadlock
+                stack.enter_context(filelock.FileLock(folder / name))
+            yield
+
+    def shrink(self, limit: int = ACTION_CACHE_BYTES) -> None:
+        """Drop the blobs that were not used for longest until the rest fits."""
+        with contextlib.suppress(OSError):
+            blobs = [(p.stat().st_mtime, p.stat().st_size, p) for p in (self.folder / "blobs").iterdir()]
+            total = sum(size for _, size, _ in blobs)
+            for _, size, path in sorted(blobs):
+                if total <= limit:
+                    break
+                path.unlink(missing_ok=True)
+                total -= size
+
+    def _manifest(self, known: Any) -> Path:
+        return self.folder / "manifests" / f"{digest(known)}.json"
+
+    def _entries(self, known: Any) -> list[Any]:
+        try:
+            entries = json.loads(self._manifest(known).read_text())
+            return [e for e in entries if isinstance(e["inputs"], dict) and isinstance(e["blob"], str)]
+        except (OSError, ValueError, TypeError, KeyError):
+            return []
+
+
+@attrs.frozen
+class Stored:
+    """A test proved once. `kills` of the test are what it was proved to kill then."""
+
+    test: Test
+    held_by: tuple[
+        str, ...
+    ] = ()  # commits known to hold it: a HEAD or tip that descends from one and lacks it: removed
+    rejected: bool = False  # a person took it out: never offered again
+    inputs: Mapping[str, str] = attrs.field(factory=dict)  # what it was proved on: path -> content hash
+
+
+@attrs.frozen
+class ProofStore:
+    """The proved tests of one project, by the file they are written to, and what was asked about each survivor."""
+
+    folder: Path
+
+    def tests(self, write: str) -> tuple[Stored, ...]:
+        """All tests stored for a write file, in an order that does not change."""
+        found = (find(p, Stored) for p in sorted(self._of(write).glob("*.json")))
+        return tuple(s for s in found if s is not None)
+
+    def put(self, write: str, stored: Stored) -> None:
+        name = hashlib.sha256(f"{stored.test.title}\0{stored.test.code}".encode()).hexdigest()[:32]
+        content = json.dumps(converter.unstructure(stored), sort_keys=True, indent=1, ensure_ascii=False)
+        write_bytes(self._of(write) / f"{name}.json", content.encode())
+
+    def asked(self, question: Any) -> tuple[str, ...]:
+        """Names of the kept replies that answered this question, attempt by attempt."""
+        try:
+            replies = json.loads(self._asked(question).read_text())
+            return tuple(str(r) for r in replies)
+        except (OSError, ValueError, TypeError):
+            return ()
+
+    def answered(self, question: Any, attempt: int, reply: str) -> None:
+        """Remember that `attempt` (from 0) at this question was answered by this reply."""
+        known = self.asked(question)
+        if len(known) == attempt:
+            write_bytes(self._asked(question), json.dumps([*known, reply]).encode())
+
+    def _of(self, write: str) -> Path:
+        return self.folder / "tests" / file_name(write)
+
+    def _asked(self, question: Any) -> Path:
+        return self.folder / "asked" / f"{digest(question)[:32]}.json"
+
+
+@attrs.frozen
+class Replies:
+    """Every reply of a model, as it came, kept before anybody reads it."""
+
+    folder: Path
+
+    def name(self, prompt: str, generator: Mapping[str, str]) -> str:
+        return digest({"prompt": prompt, **generator})[:32]
+
+    def raw(self, name: str) -> Path:
+        """Where the program's standard output goes, while it runs and afterwards."""
+        return self.folder / name / "reply"
+
+    def note(self, name: str) -> Path:
+        """How the program ended, beside it. Its presence says that the reply is whole."""
+        return self.folder / name / "ended.json"
+
+    def drop(self, name: str) -> None:
+        """Put a reply that is no use aside, so that the question may be asked again; it stays to be read."""
+        for path in (self.raw(name), self.note(name)):
+            if path.exists():
+                path.replace(path.with_name(f"{path.name}.{len(list(path.parent.iterdir()))}"))
+
+    def lock(self, name: str) -> filelock.FileLock:
+        """Held during a call: two runs with one question pay once."""
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return filelock.FileLock(folder / "lock")
+
+
+def file_name(name: str) -> str:
+    """A name as one path component: readable, reversible while short, never too long."""
+    quoted = quote(name, safe=" ()[]{}+,=@!#", errors="surrogateescape")
+    if len(quoted) <= 150 and quoted.strip(". ") == quoted:
+        return quoted
+    return f"{quoted[:100].strip('. ')}-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"

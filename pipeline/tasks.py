@@ -1,0 +1,166 @@
+"""Plan -> doit's task dicts. The only module that spells doit's keys; what tasks do is in steps.py.
+
+The graph's unit is the scope; its shape is known before anything runs and never depends on a result. Paths of targets
+are relative to the folder of tasks.yaml, where doit runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from doit.tools import config_changed
+
+from pipeline import freshness, reports
+from pipeline.generators import GENERATORS
+from pipeline.model import GENERATION, VALIDATION, Scope, Task
+from pipeline.results import Candidates
+from pipeline.runner import Step
+from pipeline.session import Session
+from pipeline.steps import Steps
+
+Dict = dict[str, Any]
+
+
+def tasks(session: Session) -> Iterator[Dict]:
+    """All tasks of the plan, in the order in which doit lists and, without -n, runs them."""
+    make = _Maker(session)
+    yield from make.declared()
+    for kind, doc in _GROUPS:
+        yield {"basename": kind, "name": None, "doc": doc}
+    for scope in session.plan.scopes:
+        yield from make.of_scope(scope)
+    yield from reports.tasks(session)
+
+
+_GROUPS = (
+    ("mutate", "measure, search, generate, prove and land every scope"),
+    ("baseline", "measure every scope, and audit its survivors"),
+    ("search", "look for tests without a model: those proved earlier, then the embedded generators'"),
+    ("generate", "ask the models for tests that kill what is left"),
+    ("validate", "prove candidates"),
+    ("land", "put proved tests on the landing branch"),
+    ("confirm", "let the engine measure what has landed"),
+)
+
+
+class _Maker:
+    def __init__(self, session: Session) -> None:
+        self.session, self.plan, self.steps = session, session.plan, Steps(session)
+        self.fresh = freshness.Freshness(session)
+
+    def declared(self) -> Iterator[Dict]:
+        writers: dict[str, list[str]] = {}
+        for task in self.plan.tasks:
+            for path in task.writes:
+                writers.setdefault(path, []).append(task.name)
+        for task in self.plan.tasks:
+            yield self._declared(task, {p for p, names in writers.items() if len(names) == 1})
+
+    def _declared(self, task: Task, mine: set[str]) -> Dict:
+        return {
+            "basename": task.name,
+            "doc": task.doc or f"run {task.run[0]}",
+            "actions": [Step(self.session, task.name, self.steps.command)],
+            "file_dep": [self._path(p) for p in task.reads],
+            "targets": [self._path(p) for p in task.writes if p in mine],
+            "task_dep": list(task.needs),
+            "uptodate": [config_changed({"run": list(task.run), "env": dict(task.env)})] if task.reads else [],
+            "meta": {
+                "pool": task.pool, "kind": "task", "scope": None,
+                "reads": [self._absolute(p) for p in task.reads], "writes": [self._absolute(p) for p in task.writes],
+            },
+        }  # fmt: skip
+
+    def of_scope(self, scope: Scope) -> Iterator[Dict]:
+        name, last = scope.name, self.plan.generate.last_round
+        files = ", ".join(scope.mutate) if len(scope.mutate) <= 3 else f"{len(scope.mutate)} files"
+        inputs = self._target(scope, "inputs.json")
+        yield self._task(
+            "baseline", name, self.steps.baseline, name, f"measure {files} and audit the survivors",
+            targets=["baseline.json", "survivors.json", "inputs.json"], scope=scope,
+            task_dep=list(self.plan.engine.needs), uptodate=[(self.fresh.baseline, [scope])], batch="baseline",
+        )  # fmt: skip
+        yield self._task(
+            "search", name, self.steps.search, name, f"tests for {files} without a model",
+            targets=["candidates.0.json"], scope=scope, round_=0,
+            file_dep=[self._target(scope, "survivors.json"), inputs],
+            uptodate=[
+                config_changed(self.fresh.search_values()),
+                (self.fresh.ended_well, [scope, "candidates.0.json", Candidates]),
+            ],
+        )  # fmt: skip
+        yield self._validate(scope, 0)
+        for r in range(1, last + 1):
+            config, attempt = self.plan.generate.of_round(r)
+            generator = GENERATORS[config.use](config)
+            yield self._task(
+                "generate", f"{name}:{r}", self.steps.generate, (name, r),
+                f"ask {config.name} about what is left of {files}, {attempt + 1} of {self.plan.generate.rounds} times",
+                targets=[f"candidates.{r}.json"], scope=scope, round_=r, pool=GENERATION,
+                file_dep=[self._target(scope, f"survivors.{r - 1}.json")],
+                uptodate=[
+                    config_changed({**generator.key(), "template": generator.template_version}),
+                    (self.fresh.ended_well, [scope, f"candidates.{r}.json", Candidates]),
+                ],
+            )  # fmt: skip
+            yield self._validate(scope, r)
+        yield self._task(
+            "land", name, self.steps.land, name, f"put the proved tests on the landing branch, in {scope.write}",
+            targets=["landed.json"], scope=scope, task_dep=[f"validate:{name}:{last}"],
+            uptodate=[(self.fresh.landed, [scope])],
+        )  # fmt: skip
+        yield self._task(
+            "confirm", name, self.steps.confirm, name, f"let the engine measure {files} on the landing branch",
+            targets=["confirmed.json"], scope=scope, task_dep=[f"land:{name}"],
+            uptodate=[(self.fresh.confirmed, [scope])], batch="confirm", after="land",
+        )  # fmt: skip
+        yield {
+            "basename": "mutate", "name": name, "actions": None, "task_dep": [f"confirm:{name}"],
+            "doc": f"the whole way for {files}",
+        }  # fmt: skip
+
+    def _validate(self, scope: Scope, r: int) -> Dict:
+        before = f"survivors.{r - 1}.json" if r else "survivors.json"
+        needed = [f"candidates.{r}.json", before, "inputs.json", *(f"proofs.{i}.json" for i in range(r))]
+        return self._task(
+            "validate", f"{scope.name}:{r}", self.steps.validate, (scope.name, r),
+            f"prove the candidates of {'search' if r == 0 else f'round {r}'} for {scope.name}",
+            targets=[f"proofs.{r}.json", f"survivors.{r}.json"], scope=scope, round_=r,
+            file_dep=[self._target(scope, n) for n in needed],
+            uptodate=[
+                config_changed({"runs": self.plan.land.proof_runs}), (self.fresh.validated, [scope, r]),
+            ],
+        )  # fmt: skip
+
+    def _task(
+        self, kind: str, name: str, performer: Any, key: Any, doc: str, *, targets: Sequence[str], scope: Scope,
+        uptodate: Sequence[Any], file_dep: Sequence[str] = (), task_dep: Sequence[str] = (), pool: str = VALIDATION,
+        round_: int | None = None, batch: str | None = None, after: str | None = None,
+    ) -> Dict:  # fmt: skip
+        meta = {"pool": pool, "kind": kind, "scope": scope.name, "round": round_, "batch": batch, "after": after}
+        return {
+            "basename": kind,
+            "name": name,
+            "doc": doc,
+            "actions": [Step(self.session, key, performer)],
+            "file_dep": list(file_dep),
+            "task_dep": list(task_dep),
+            "targets": [self._target(scope, t) for t in targets],
+            "uptodate": list(uptodate),
+            "clean": True,
+            "meta": {k: v for k, v in meta.items() if v is not None},
+        }
+
+    def _target(self, scope: Scope, name: str) -> str:
+        return str(self.session.target(scope.name, name).relative_to(Path(self.plan.path).parent))
+
+    def _absolute(self, path: str) -> str:
+        return str(Path(self.plan.root) / path)
+
+    def _path(self, path: str) -> str:
+        """A project file as doit sees it."""
+        absolute = Path(self.plan.root) / path
+        home = Path(self.plan.path).parent
+        return str(absolute.relative_to(home) if absolute.is_relative_to(home) else absolute)

@@ -1,0 +1,245 @@
+"""The repository as a run sees it: its snapshot, the states of its files, and worktrees that are ours alone.
+
+The checkout, its index and its branches are only read here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import filelock
+
+from pipeline import process
+
+OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+QUIET = (
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "advice.detachedHead=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "core.fsmonitor=false",
+)
+
+
+class GitError(Exception):
+    """git said no. The text is git's own, with the command in front."""
+
+
+@attrs.frozen
+class Repository:
+    top: Path  # root of the checkout
+    common: Path  # git common directory: one for all worktrees of a repository
+    prefix: str  # the project inside the checkout: "" or "examples/shop/"
+
+    @property
+    def project(self) -> Path:
+        return self.top / self.prefix
+
+    def git(
+        self, *args: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: bytes = b"",
+        hooks: bool = False, ok: Sequence[int] = (0,),
+    ) -> process.Finished:  # fmt: skip
+        """Run git, without hooks unless asked. Raises GitError for an exit code that is not in `ok`."""
+        return git(cwd or self.top, *args, env=env, stdin=stdin, hooks=hooks, ok=ok)
+
+    def rev(self, name: str) -> str | None:
+        """The commit that a name stands for, or None."""
+        found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", ok=(0, 1, 128))
+        return found.text.strip() if found.exit_code == 0 else None
+
+    def branch(self) -> str | None:
+        """The branch that is checked out, or None where HEAD is detached."""
+        found = self.git("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
+        return found.text.strip() if found.exit_code == 0 else None
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        return self.git("merge-base", "--is-ancestor", older, newer, ok=(0, 1, 128)).exit_code == 0
+
+    def identity(self) -> str:
+        """The same for every checkout and clone of this project: its first commit and its place in the repository."""
+        roots = sorted(self.git("rev-list", "--max-parents=0", "HEAD").text.split())
+        return hashlib.sha256(f"{roots[0]}\0{self.prefix}".encode()).hexdigest()[:16]
+
+    def snapshot(self, exclude: Iterable[str]) -> str:
+        """The checkout, uncommitted edits included, as a tree. `exclude`: folders of these names are never in it."""
+        with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
+            index = Path(scratch) / "index"
+            own = Path(self.git("rev-parse", "--git-path", "index").text.rstrip("\n"))
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copy2(self.top / own, index)
+            env = process.environment({"GIT_INDEX_FILE": str(index)})
+            unwanted = [f":(top,exclude,glob)**/{name}/**" for name in exclude]
+            self.git("add", "--all", "--", ":/", *unwanted, env=env)
+            return self.git("write-tree", env=env).text.strip()
+
+    def files(self, treeish: str) -> dict[str, str]:
+        """Path relative to the project -> content hash (git's blob id, with the mode), of the project's files."""
+        listed = self.git("ls-tree", "-r", "-z", f"{treeish}:{self.prefix}" if self.prefix else treeish).out
+        found = {}
+        for entry in listed.decode(errors="surrogateescape").split("\0"):
+            if entry:
+                described, _, path = entry.partition("\t")
+                mode, _, oid = described.split(" ")
+                found[path] = oid if mode != "120000" else f"link:{oid}"
+        return found
+
+    def read(self, treeish: str, path: str) -> str | None:
+        """A project file's text in a tree, to the byte; None where it isn't there."""
+        found = self.git("cat-file", "blob", f"{treeish}:{self.prefix}{path}", ok=(0, 128))
+        return found.out.decode(errors="surrogateescape") if found.exit_code == 0 else None
+
+
+def git(
+    cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"", hooks: bool = False,
+    ok: Sequence[int] = (0,),
+) -> process.Finished:  # fmt: skip
+    words = ["git", *QUIET, *(() if hooks else NO_HOOKS), *args]
+    finished = process.run(words, cwd=cwd, env=env, stdin=stdin)
+    if finished.exit_code not in ok:
+        raise GitError(f"git {' '.join(str(a) for a in args[:3])}: {finished.tail(12)}")
+    return finished
+
+
+def find_repository(project: Path) -> Repository:
+    """The repository that holds a project's root. Raises GitError with the remedy."""
+    project = project.resolve()
+    try:
+        said = git(project, "rev-parse", "--show-toplevel", "--git-common-dir", "--is-bare-repository").text.split("\n")
+    except GitError as error:
+        if "must be run in a work tree" in str(error):
+            raise GitError(f"{project} is in a bare repository: clone it, and run in the clone") from None
+        raise GitError(f"{project} is not in a git repository: run `git init` and commit") from None
+    top = Path(said[0]).resolve()
+    prefix = project.relative_to(top).as_posix()
+    return Repository(top, (project / said[1]).resolve(), "" if prefix == "." else f"{prefix}/")
+
+
+@attrs.frozen
+class Worktree:
+    """A checkout of ours. Everything in it may be thrown away."""
+
+    repository: Repository
+    top: Path
+    excludes: Path
+    links: Mapping[str, Path]  # path relative to the top -> what it points to
+
+    @property
+    def root(self) -> Path:
+        """The project's root in it."""
+        return self.top / self.repository.prefix
+
+    def git(self, *args: str | Path, hooks: bool = False, ok: Sequence[int] = (0,)) -> process.Finished:
+        return git(self.top, "-c", f"core.excludesFile={self.excludes}", *args, hooks=hooks, ok=ok)
+
+    def reset(self, treeish: str) -> None:
+        """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links."""
+        self.git("read-tree", "--reset", "-u", treeish)
+        keep = [word for name in self.links for word in ("-e", f"/{name}")]
+        self.git("clean", "-ffdxq", *keep)
+        self.link()
+
+    def link(self) -> None:
+        for name, target in self.links.items():
+            place = self.top / name
+            if not place.is_symlink() and not place.exists() and place.parent.is_dir():
+                place.symlink_to(target)
+
+    def changed(self) -> tuple[str, ...]:
+        """Paths, relative to the project, that differ from the tree it was reset to, new ones included."""
+        said = self.git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").out
+        paths = [e[3:] for e in said.decode(errors="surrogateescape").split("\0") if e]
+        # status is relative to the top
+        return tuple(sorted(_relative(p, self.repository.prefix) for p in paths))
+
+
+def _relative(path: str, prefix: str) -> str:
+    return path[len(prefix) :] if path.startswith(prefix) else f"/{path}"
+
+
+@attrs.define
+class Worktrees:
+    """The worktrees of one run, in a folder that its lock marks as alive. Made when first asked for, one a slot."""
+
+    repository: Repository
+    home: Path  # the worktrees of this repository, of all runs
+    run_id: str
+    link_names: tuple[str, ...]
+    _made: dict[str, Worktree] = attrs.field(factory=dict)
+    _links: dict[str, Path] | None = None
+    _lock: filelock.FileLock | None = None
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Worktrees]:
+        """Remove what dead runs left, hold the lock of this one, remove its worktrees at the end."""
+        self._sweep()
+        folder = self.home / self.run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / "lock")
+        lock.acquire(timeout=0)
+        try:
+            yield self
+        finally:
+            self._remove(folder)
+            lock.release()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def get(self, slot: str) -> Worktree:
+        """The worktree of a slot, whatever state its last task left it in: reset it first."""
+        if slot not in self._made:
+            folder = self.home / self.run_id
+            top = folder / slot
+            self.repository.git("worktree", "add", "--detach", "--no-checkout", "--force", top, "HEAD")
+            self._made[slot] = Worktree(self.repository, top, self._excludes(folder), self._find_links())
+        return self._made[slot]
+
+    def _excludes(self, folder: Path) -> Path:
+        path = folder / "excludes"
+        if not path.exists():
+            # A pattern with a trailing slash does not match a link; info/exclude is shared by all worktrees.
+            theirs = self.repository.git("config", "--path", "core.excludesFile", ok=(0, 1)).text.strip()
+            default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
+            text = ""
+            with contextlib.suppress(OSError):
+                text = Path(theirs or default).read_text()
+            path.write_text("\n".join([text, *self.link_names, *OURS, ""]))
+        return path
+
+    def _find_links(self) -> dict[str, Path]:
+        if self._links is None:
+            listed = self.repository.git(
+                "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"
+            ).out.decode(errors="surrogateescape")
+            ignored = [p.rstrip("/") for p in listed.split("\0") if p]
+            self._links = {p: self.repository.top / p for p in ignored if p.rpartition("/")[2] in self.link_names}
+        return self._links
+
+    def _sweep(self) -> None:
+        for folder in self.home.iterdir() if self.home.is_dir() else ():
+            if not folder.is_dir() or folder.name == self.run_id:
+                continue
+            lock = filelock.FileLock(folder / "lock")
+            try:
+                lock.acquire(timeout=0)
+            except (filelock.Timeout, OSError):
+                continue  # a live run's
+            self._remove(folder)
+            lock.release()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _remove(self, folder: Path) -> None:
+        for top in folder.iterdir():
+            if (top / ".git").exists():
+                shutil.rmtree(top, ignore_errors=True)  # links are removed, not followed
+        with contextlib.suppress(GitError):
+            self.repository.git("worktree", "prune")
