@@ -11,13 +11,13 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from pipeline import process
 from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, read, reply
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, block, mutate
@@ -139,8 +139,7 @@ class Round:
             width = 1
             while width < len(asks) and stack.enter_context(slot.try_extra()):
                 width += 1
-            with ThreadPoolExecutor(width) as pool:
-                return list(pool.map(lambda ask: self._call(generator, ask), asks))
+            return process.side_by_side(lambda ask: self._call(generator, ask), asks, width)
 
     def _call(self, generator: Generator, ask: Ask) -> tuple[str, Reply]:
         """The reply to one prompt: the kept one where there is one that is of use, else a call, kept as it comes."""

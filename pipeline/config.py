@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import graphlib
 import json
 import os
 import posixpath
@@ -33,19 +35,17 @@ def load(path: Path) -> model.Plan:
         raise PlanErrors([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
     text = source.parse(name, raw)
     reading = document.read(text.data)
-    mistakes = [*text.mistakes, *(m for m in reading.mistakes if m.where not in text.garbled)]
+    mistakes = [*reading.mistakes]
     plan = None
     if reading.document is not None:
         plan, more = _plan(path.absolute(), reading.document, _named(text.data))
-        mistakes += [_moved(mistake, reading) for mistake in more]
+        mistakes += reading.originals(more)
+    # What YAML couldn't make sense of has one mistake, not also those that follow from it.
+    mistakes = [m for m in mistakes if not any(m.where[:depth] in text.garbled for depth in range(len(m.where) + 1))]
+    mistakes += text.mistakes
     if mistakes or plan is None:
         raise PlanErrors(map(text.problem, mistakes))
     return plan
-
-
-def _moved(mistake: Mistake, reading: document.Reading) -> Mistake:
-    also = None if mistake.also is None else reading.original(mistake.also)
-    return attrs.evolve(mistake, where=reading.original(mistake.where), also=also)
 
 
 def _named(data: Mapping[str, object]) -> tuple[set[str], set[str]]:
@@ -108,7 +108,10 @@ def _needs_mistakes(doc: document.Document, declared: set[str]) -> Iterator[Mist
             if name not in declared:
                 where = ("tasks", index, "needs", position)
                 yield Mistake(where, f"no task is called {quoted(name)}", nearest(name, declared))
-    cycle = shortest_cycle({task.name: task.needs for task in doc.tasks})
+    needs: dict[str, tuple[str, ...]] = {}
+    for task in doc.tasks:  # of which two may have one name
+        needs[task.name] = needs.get(task.name, ()) + task.needs
+    cycle = shortest_cycle(needs)
     if cycle:
         index = next(index for index, task in enumerate(doc.tasks) if task.name == cycle[0])
         what = "no task of a cycle can ever start: " + " → ".join([*cycle, cycle[0]])
@@ -117,6 +120,9 @@ def _needs_mistakes(doc: document.Document, declared: set[str]) -> Iterator[Mist
 
 def shortest_cycle(needs: Mapping[str, Sequence[str]]) -> list[str]:
     """The tasks of a shortest cycle, each needing the next; [] if there is none. Begins with the first one declared."""
+    with contextlib.suppress(graphlib.CycleError):
+        graphlib.TopologicalSorter(needs).prepare()
+        return []  # in the time of one walk; the search below takes one for each task
     shortest: list[str] = []
     for start in needs:
         came_from: dict[str, str] = {}
@@ -153,9 +159,9 @@ def _generator_mistakes(generators: Sequence[document.GeneratorDocument]) -> Ite
         name = generator.name or generator.use
         if first.setdefault(name, index) != index:
             what = f"two generators are called {quoted(name)}"
-            yield Mistake(where, what, "give this one a `name`", ("generate", "with", first[name]))
+            yield Mistake((*where, "name"), what, "give each a `name`", ("generate", "with", first[name]))
         if generator.use == "command" and not generator.run:
-            yield Mistake(where, "`run` is missing", "`use: command` runs the program that `run` names")
+            yield Mistake((*where, "run"), "`run` is missing", "`use: command` runs the program that `run` names")
         if generator.use != "command" and generator.run:
             yield Mistake(
                 (*where, "run"), f"{generator.use} runs no program of yours", "`run` goes with `use: command`"

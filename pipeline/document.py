@@ -5,7 +5,7 @@ Knows the shape of the document, not what its parts have to do with one another:
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -17,6 +17,7 @@ from .kinds import (
     COUNT,
     LINES,
     NAME,
+    ONE_OR_MANY,
     PATTERN,
     POOL_NAME,
     SECONDS,
@@ -29,11 +30,12 @@ from .kinds import (
     Commands,
     Kind,
     Name,
+    Pattern,
     Patterns,
     Several,
     Short,
     Unexpected,
-)  # fmt: skip
+)
 from .source import Mistake, Where, nearest, quoted
 
 # --- the document -----------------------------------------------------------------------------------------------------
@@ -102,11 +104,11 @@ class ScopeDocument:
     ]
     tests: Annotated[
         Patterns | None,
-        Several(lambda text: [text]),
+        ONE_OR_MANY,
         "Tests that cover them, {stem}, {name} and {dir} as in `write`; left out: the whole suite",
     ] = None
     name: Annotated[str | None, NAME, "With a name: one scope over all that `mutate` matches"] = None
-    reads: Annotated[Patterns, "Files that the tests open beside the modules they load"] = ()
+    reads: Annotated[tuple[Pattern, ...], "Files that the tests open beside the modules they load"] = ()
 
 
 @attrs.frozen
@@ -115,8 +117,8 @@ class TaskDocument:
 
     name: Annotated[str, TASK_NAME, "What `doit` and other tasks call it"]
     run: Annotated[Commands, "Shell commands, one after another"]
-    reads: Annotated[Patterns, "Files that it depends on"] = ()
-    writes: Annotated[Patterns, "Files that it makes; two tasks that write one file never run together"] = ()
+    reads: Annotated[tuple[Pattern, ...], "Files that it depends on"] = ()
+    writes: Annotated[tuple[Pattern, ...], "Files that it makes; two tasks that write one file never run together"] = ()
     needs: Annotated[tuple[Name, ...], "Declared tasks that must have run before"] = ()
     pool: Annotated[str, NAME, "The pool whose slot it takes: validation or one of `pools`"] = model.VALIDATION
     doc: Annotated[str, LINES, "What `doit list` says of it"] = ""
@@ -160,8 +162,17 @@ class Reading:
     mistakes: tuple[Mistake, ...]
     left_out: frozenset[Where] = frozenset()
 
+    def originals(self, mistakes: Iterable[Mistake]) -> list[Mistake]:
+        """Mistakes found in `document`, with their places in the document as it was written."""
+        moved = [
+            attrs.evolve(m, where=self.original(m.where), also=None if m.also is None else self.original(m.also))
+            for m in mistakes
+        ]
+        # What was there, but wrong, isn't missing as well.
+        return [mistake for mistake in moved if mistake.where not in self.left_out]
+
     def original(self, where: Where) -> Where:
-        """The place in the document as it was written of a place in `document`, whose lists may be shorter."""
+        """A place in `document`, whose lists may be shorter, as a place in the document as it was written."""
         found: Where = ()
         for step in where:
             for gone in sorted(out[-1] for out in self.left_out if out[:-1] == found and isinstance(out[-1], int)):
@@ -185,9 +196,7 @@ def read(data: Any) -> Reading:
             return attrs.evolve(reading, document=_converter.structure(rest, Document))
         except (cattrs.BaseValidationError, Unexpected) as error:
             found = [(mistake, reading.original(culprit)) for mistake, culprit in _mistakes(error, ())]
-        new = [attrs.evolve(mistake, where=reading.original(mistake.where)) for mistake, _ in found]
-        # What was there, but wrong, isn't missing as well.
-        new = [mistake for mistake in new if mistake.where not in reading.left_out]
+        new = reading.originals(mistake for mistake, _ in found)
         left_out = reading.left_out | {culprit for _, culprit in found}
         reading = Reading(None, (*reading.mistakes, *new), left_out)
         if () in left_out:
@@ -215,9 +224,17 @@ def _mistakes(error: BaseException, where: Where) -> Iterator[tuple[Mistake, Whe
             what = f"no key {quoted(key)} here"
             yield Mistake((*where, key), what, nearest(key, kinds.keys(error.cl))), (*where, key)
     elif isinstance(error, Unexpected):
-        yield Mistake(where, error.what, error.remedy, show=error.show), where
+        yield Mistake(where, error.what, error.remedy, show=error.show), _culprit(where)
     else:
         raise error  # ours, not the document's
+
+
+def _culprit(where: Where) -> Where:
+    """What a wrong value at `where` takes with it: the rest of an item means something else under another name."""
+    for depth in range(1, len(where)):
+        if where[depth] in ("name", "mutate") and isinstance(where[depth - 1], int):
+            return where[:depth]
+    return where
 
 
 def _order(where: Where) -> list[tuple[int, str]]:

@@ -63,7 +63,16 @@ class Freshness:
             branch = self.session.branch
         except Refused:
             return False
-        return branch.on_head and branch.states.get(scope.write) == found.content
+        return branch.on_head and branch.states.get(scope.write) == found.content and not self._to_be_held(scope)
+
+    def _to_be_held(self, scope: Scope) -> bool:
+        """Whether something of it was proved on an edit that is not committed."""
+        uncommitted = self.session.snapshot.uncommitted
+        if not uncommitted:
+            return False
+        rounds = range(self.session.plan.generate.last_round + 1)
+        found = (self._find(scope, f"proofs.{r}.json", Proofs) for r in rounds)
+        return any(p is not None and p.proved and not uncommitted.isdisjoint(p.inputs) for p in found)
 
     def confirmed(self, scope: Scope) -> bool:
         """What was measured on the branch is what is on it."""

@@ -52,8 +52,13 @@ class RunInfo:
 class Host(Protocol):
     """Who declares the tasks, and keeps what is learned of them."""
 
-    pools: Mapping[str, int]  # declared, without validation
-    engine_peak_bytes: int | None  # memory that one engine run is known to take
+    @property
+    def pools(self) -> Mapping[str, int]:
+        """Declared pools and their slots, without validation."""
+
+    @property
+    def engine_peak_bytes(self) -> int | None:
+        """Memory that one engine run is known to take."""
 
     def open(self, info: RunInfo) -> None:
         """Before anything is judged. Raises Refusal."""

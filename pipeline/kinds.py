@@ -110,18 +110,20 @@ def _workers(value: Any) -> Any:
     return value if value == "auto" else COUNT.read(value)
 
 
-def _name(**refused: str) -> Kind:
-    """A name that is none of `refused`, each with the reason."""
+def _name(**refused: tuple[str, str]) -> Kind:
+    """A name that is none of `refused`, each with the reason and the remedy."""
     base = _string("a name (no space, none of : = * ?, not - or / first)", _NAME)
-    if not refused:
-        return base
 
     def read(value: Any) -> str:
         if value in refused:
-            raise Unexpected(refused[value], show=False)
-        return str(base.read(value))
+            raise Unexpected(*refused[value], show=False)
+        name = str(base.read(value))
+        if not {"", ".", ".."}.isdisjoint(name.split("/")):
+            raise ValueError  # names become folders
+        return name
 
-    return Kind(base.expected, {**base.schema, "not": {"enum": sorted(refused)}}, read)
+    schema = {**base.schema, "not": {"enum": sorted(refused)}} if refused else base.schema
+    return Kind(base.expected, schema, read)
 
 
 _NAME = r"[^\s:=*?\u0000-\u001f/-][^\s:=*?\u0000-\u001f]*"
@@ -130,8 +132,8 @@ PATTERN = _string("a path or pattern, relative to the project", r"[^/\u0000-\u00
 LINES = _string("text", r"[^\u0000]*[^\u0000\s][^\u0000]*")
 ARGUMENT = _string("text", r"[^\u0000]*")
 NAME = _name()
-POOL_NAME = _name(validation="the size of validation is what -n says, not the plan")
-TASK_NAME = _name(**dict.fromkeys(OURS, "doit-mutate has a task of that name; choose another"))
+POOL_NAME = _name(validation=("validation is what -n says, not the plan", "leave it out"))
+TASK_NAME = _name(**{name: (f"{name!r} is a name of ours", "choose another") for name in OURS})
 VARIABLE = _string("the name of an environment variable", r"[^=\u0000]+")
 COUNT = Kind(
     f"a whole number from 1 to {MOST}",
@@ -151,11 +153,13 @@ SECONDS = Kind(
 WORKERS = Kind(f"auto, or {COUNT.expected}", {"anyOf": [{"const": "auto"}, COUNT.schema]}, _workers)
 VERSION = Kind("1, the version of this format", {"const": 1}, _number(1, 1, int))
 
+ONE_OR_MANY = Several(lambda text: [text])
+
 Name = Annotated[str, NAME]
 Pattern = Annotated[str, PATTERN]
-Patterns = Annotated[tuple[Pattern, ...], Several(lambda text: [text])]
+Patterns = Annotated[tuple[Pattern, ...], ONE_OR_MANY]
 Argv = Annotated[tuple[Annotated[str, ARGUMENT], ...], Several(shlex.split)]
-Commands = Annotated[tuple[Annotated[str, LINES], ...], Several(lambda text: [text])]
+Commands = Annotated[tuple[Annotated[str, LINES], ...], ONE_OR_MANY]
 
 # --- types → cattrs hooks ---------------------------------------------------------------------------------------------
 
@@ -245,7 +249,7 @@ def _several_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, str):
             if not isinstance(value, list) or not value:
-                raise Unexpected("expected text, or a list of at least one")
+                raise Unexpected("expected text, or a list that isn't empty")
             return converter.structure(value, many)
         try:
             words = split(value)
@@ -272,7 +276,7 @@ def _mapping_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
                     converter.structure(key, key_type)
                 except Unexpected as error:
                     what = f"{error.what} for a key" if error.show else error.what
-                    raise Unexpected(what, show=False) from None
+                    raise Unexpected(what, error.remedy, show=False) from None
                 right[key] = converter.structure(item, value_type)
             except Unexpected as error:
                 error.add_note(IterableValidationNote("", key, type_))

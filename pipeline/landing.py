@@ -15,8 +15,8 @@ import filelock
 from pipeline import process
 from pipeline.engines import Engine
 from pipeline.model import Scope
-from pipeline.proof import REDUNDANT, Bench, holds
-from pipeline.results import Dropped, Landed, Outcome, Proved, write_bytes
+from pipeline.proof import Bench, holds
+from pipeline.results import Dropped, Landed, Outcome, Proved, Test, write_bytes
 from pipeline.store import ProofStore, Stored
 from pipeline.worktree import GitError, Repository, Worktree
 
@@ -32,6 +32,21 @@ class Refused(Exception):
 
 class _Conflict(Exception):
     """A commit of somebody's does not go onto HEAD."""
+
+
+@attrs.frozen
+class _SortedOut:
+    """The proved tests of a scope, by how they stand to the write file on the branch."""
+
+    withdrawn: dict[str, str]  # titles of tests that come off, with the reason
+    mine: list[Proved] = attrs.field(factory=list)  # there as we wrote them, or as a hook made them
+    theirs: list[Proved] = attrs.field(factory=list)  # somebody else's test has the title
+    removed: list[Proved] = attrs.field(factory=list)  # taken out by a person
+    new: list[Proved] = attrs.field(factory=list)
+
+    @property
+    def ours(self) -> list[Proved]:
+        return [*self.mine, *self.new]
 
 
 def landing_branch(repository: Repository, template: str) -> str:
@@ -105,17 +120,18 @@ class Landing:
 
     def land(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
-        text: str, bench_at: Callable[[Worktree, str], Bench],
+        text: str, described: Mapping[str, str], bench_at: Callable[[Worktree, str], Bench],
     ) -> Landed:  # fmt: skip
         """Put a scope's proved tests on the branch. Call it with the lock held.
 
         judged: candidates that this run did not prove. inputs: path -> content hash, of all that the proofs loaded.
-        text: the write file that was judged. bench_at: where to judge tests at another tree, measuring if need be.
+        text: the write file that was judged. described: mutant key -> a line for the commit's message. bench_at: where
+        to judge tests at another tree, measuring if need be.
         """
         refused: dict[str, str] = {}  # title -> why it must not be in the file
         for _ in range(TRIES):
             try:
-                landed = self._try(scope, proved, judged, inputs, text, bench_at, refused)
+                landed = self._try(scope, proved, judged, inputs, text, described, bench_at, refused)
             except _Conflict as conflict:
                 return Landed(Outcome.CONFLICT, str(conflict))
             if landed is not None:
@@ -124,71 +140,99 @@ class Landing:
 
     def _try(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
-        text: str, bench_at: Callable[[Worktree, str], Bench], refused: dict[str, str],
+        text: str, described: Mapping[str, str], bench_at: Callable[[Worktree, str], Bench], refused: dict[str, str],
     ) -> Landed | None:  # fmt: skip
+        """One try: None where the branch moved meanwhile, or a test did not hold and is in `refused` now."""
         repo, suite = self.repository, self.engine.suite
         head = repo.rev("HEAD") or ""
         old = repo.rev(self.ref)
         start = self._start(head, old)
-        at_start = repo.files(start)
         before = repo.read(start, scope.write) or ""
-        titles = set(suite.titles(before))
-        stored = {s.test.title: s for s in self.store.tests(scope.write)}
-        mine: list[Proved] = []
-        theirs: list[Proved] = []
-        removed: list[Proved] = []
-        new: list[Proved] = []
-        for p in proved:
-            known = stored.get(p.test.title)
-            if p.test.title in refused:
-                continue
-            if p.test.title in titles:
-                (mine if suite.holds(before, p.test) else theirs).append(p)
-            elif known and (known.rejected or self._taken_out(known, start)):
-                removed.append(p)
-                self.store.put(scope.write, attrs.evolve(known, rejected=True))
-            else:
-                new.append(p)
-        after = before
-        withdrawn = dict(refused)
-        for drop in judged:
-            known = stored.get(drop.title)
-            if known and known.test.code == drop.code and drop.reason != REDUNDANT and suite.holds(after, known.test):
-                after = suite.remove(after, known.test)
-                withdrawn[drop.title] = drop.reason
-        after = suite.add(after, [p.test for p in new])
+        sorted_out = self._sort_out(scope, proved, judged, before, start, refused)
+        differs = sorted(p for p, state in self._differing(inputs, start) if p != scope.write)
+        committed = repo.files(head)
+        dirty = [p for p in differs if p in self.uncommitted and committed.get(p) != inputs[p]]
+        after, commit = before, start
+        if not dirty:
+            for title in sorted_out.withdrawn:
+                after = suite.remove(after, title)
+            after = suite.add(after, [p.test for p in sorted_out.new])
         if after != before:
-            differs = sorted(p for p, state in inputs.items() if p != scope.write and at_start.get(p) != state)
-            committed = repo.files(head)
-            dirty = [p for p in differs if p in self.uncommitted and committed.get(p) != inputs[p]]
-            if dirty:
-                return Landed(
-                    Outcome.OK, f"commit {', '.join(dirty)}, run again: {len(new)} tests land for nothing", held=True,
-                    content=at_start.get(scope.write), titles=_titles(mine),
-                )  # fmt: skip
-            commit = self._commit(scope, start, after, head, [*mine, *new], withdrawn)
-            if isinstance(commit, Landed):
-                return commit
-            failing = self._failing(scope, commit, start, [*mine, *new], differs, text, bench_at)
+            made = self._commit(scope, start, after, _message(scope, sorted_out, described, head))
+            if isinstance(made, Landed):
+                return made
+            commit = made
+            failing = self._failing(scope, commit, sorted_out.ours, differs, text, bench_at)
             if failing:
                 refused.update({d.title: d.reason for d in failing})
                 return None
-        else:
-            commit = start
-        if commit != (old or head) and not self._swap(commit, old):
+        if commit != self.tip(head) and not self._swap(commit, old):
             return None
-        held = repo.files(commit)
-        for p in (*mine, *new):
-            known = stored.get(p.test.title)
-            since = tuple(c for c in (known.held_by if known else ()) if not repo.is_ancestor(c, commit))
-            self.store.put(scope.write, Stored(p.test, (*since[-3:], commit), inputs=dict(inputs)))
-        for title in withdrawn:
-            if title in stored:  # ours to take off: nobody removed it
-                self.store.put(scope.write, attrs.evolve(stored[title], held_by=()))
+        content = repo.files(commit).get(scope.write)
+        if dirty:
+            waiting = len(sorted_out.new)
+            detail = f"commit {', '.join(dirty)}, run again: {waiting} tests land for nothing"
+            return Landed(Outcome.OK, detail, True, content, _titles(sorted_out.mine), _titles(sorted_out.theirs))
+        self._remember(scope, sorted_out, commit, inputs)
         return Landed(
-            Outcome.OK, "", False, held.get(scope.write), _titles([*mine, *new]), _titles(theirs), _titles(removed),
-            tuple(f"{t}: {why}" for t, why in sorted(withdrawn.items())),
+            Outcome.OK, "", False, content, _titles(sorted_out.ours), _titles(sorted_out.theirs),
+            _titles(sorted_out.removed), tuple(f"{t}: {why}" for t, why in sorted(sorted_out.withdrawn.items())),
         )  # fmt: skip
+
+    def _differing(self, inputs: Mapping[str, str], commit: str) -> list[tuple[str, str]]:
+        states = self.repository.files(commit)
+        return [(path, state) for path, state in inputs.items() if states.get(path) != state]
+
+    def _sort_out(
+        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], text: str, start: str,
+        refused: Mapping[str, str],
+    ) -> _SortedOut:  # fmt: skip
+        """Which of the proved tests the write file has, which are to come, and which must not."""
+        stored = self._stored(scope)
+        found = _SortedOut(withdrawn={})
+        titles = self.engine.suite.titles(text)
+        for p in proved:
+            there = self.engine.suite.find(text, p.test.title)
+            known = stored.get((p.test.title, p.test.code))
+            if p.test.title in titles and there not in _texts(p.test, known):
+                found.theirs.append(p)
+            elif p.test.title in refused:
+                if there is not None:
+                    found.withdrawn[p.test.title] = refused[p.test.title]
+            elif there is not None:
+                found.mine.append(p)
+            elif known and (known.rejected or self._taken_out(known, start)):
+                found.removed.append(p)
+                self.store.put(scope.write, attrs.evolve(known, rejected=True))
+            else:
+                found.new.append(p)
+        for drop in judged:
+            known = stored.get((drop.title, drop.code))
+            there = self.engine.suite.find(text, drop.title)
+            if known and drop.failed and there in _texts(known.test, known):
+                found.withdrawn[drop.title] = drop.reason
+        return found
+
+    def _stored(self, scope: Scope) -> dict[tuple[str, str], Stored]:
+        return {(s.test.title, s.test.code): s for s in self.store.tests(scope.write)}
+
+    def _remember(self, scope: Scope, sorted_out: _SortedOut, commit: str, inputs: Mapping[str, str]) -> None:
+        """What the branch holds now, so that a test that is missing from it one day was taken out by somebody."""
+        stored = self._stored(scope)
+        text = self.repository.read(commit, scope.write) or ""
+        for p in sorted_out.ours:
+            known = stored.get((p.test.title, p.test.code), Stored(p.test))
+            since = [c for c in known.held_by if not self.repository.is_ancestor(c, commit)]
+            there = self.engine.suite.find(text, p.test.title)
+            self.store.put(
+                scope.write,
+                attrs.evolve(
+                    known, test=p.test, held_by=(*since[-3:], commit), inputs=dict(inputs), as_landed=there or ""
+                ),
+            )
+        for (title, _), known in stored.items():
+            if title in sorted_out.withdrawn:  # ours to take off: nobody removed it
+                self.store.put(scope.write, attrs.evolve(known, held_by=()))
 
     # -- where to start
 
@@ -246,18 +290,22 @@ class Landing:
         start = worktree.git("rev-parse", "HEAD").text.strip()
         for write in carried:
             text = repo.read(start, write) or ""
-            for stored in self.store.tests(write):
-                if self.engine.suite.holds(text, stored.test):
-                    self.store.put(write, attrs.evolve(stored, held_by=(*stored.held_by[-3:], start)))
+            for stored in self._in(text, write):
+                self.store.put(write, attrs.evolve(stored, held_by=(*stored.held_by[-3:], start)))
         return start
 
     def _as_proved(self, scope: Scope, commit: str, states: Mapping[str, str]) -> bool:
         """Whether every test of ours in a commit's write file was proved on inputs that are the same now."""
         text = self.repository.read(commit, scope.write) or ""
-        ours = [s for s in self.store.tests(scope.write) if self.engine.suite.holds(text, s.test)]
+        ours = self._in(text, scope.write)
         return bool(ours) and all(
             states.get(path) == state for s in ours for path, state in s.inputs.items() if path != scope.write
         )
+
+    def _in(self, text: str, write: str) -> list[Stored]:
+        """The stored tests that a write file's text has."""
+        stored = self.store.tests(write)
+        return [s for s in stored if self.engine.suite.find(text, s.test.title) in _texts(s.test, s)]
 
     def _pick(self, worktree: Worktree, commit: str, base: str | None) -> bool:
         """Put a commit on top; False where it does not go. base: for ours, what the trailer is to name now."""
@@ -293,9 +341,7 @@ class Landing:
 
     # -- commit, judge, swap
 
-    def _commit(
-        self, scope: Scope, start: str, text: str, head: str, proved: Sequence[Proved], withdrawn: Mapping[str, str]
-    ) -> str | Landed:
+    def _commit(self, scope: Scope, start: str, text: str, message: str) -> str | Landed:
         worktree = self.worktree()
         worktree.git("checkout", "--detach", "--force", "--quiet", start)
         worktree.reset(start)
@@ -304,7 +350,6 @@ class Landing:
         literal = f":(top,literal){self.repository.prefix}{scope.write}"
         worktree.git("add", "--force", "--", literal)
         try:
-            message = _message(scope, proved, withdrawn, head)
             worktree.git(*self._as_somebody(), "commit", "--quiet", "-m", message, "--", literal, hooks=True)
         except GitError as error:
             return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
@@ -316,7 +361,7 @@ class Landing:
         return commit
 
     def _failing(
-        self, scope: Scope, commit: str, start: str, proved: Sequence[Proved], differs: Sequence[str], text: str,
+        self, scope: Scope, commit: str, proved: Sequence[Proved], differs: Sequence[str], text: str,
         bench_at: Callable[[Worktree, str], Bench],
     ) -> tuple[Dropped, ...]:  # fmt: skip
         """Tests that do not hold on the tree that would land."""
@@ -326,8 +371,6 @@ class Landing:
             return holds(bench_at(worktree, commit), landed, proved, self.runs)
         worktree.reset(commit)
         run = self.engine.test(worktree.root, [scope.write], timeout=300)
-        if run.outcome is Outcome.INTERRUPTED:
-            raise KeyboardInterrupt
         bad = {t.title: t.message for t in run.failed}
         return tuple(
             Dropped(p.test.title, Outcome.REJECTED, bad.get(p.test.title) or run.detail or "it did not run")
@@ -357,11 +400,17 @@ def _titles(proved: Iterable[Proved]) -> tuple[str, ...]:
     return tuple(sorted(p.test.title for p in proved))
 
 
-def _message(scope: Scope, proved: Sequence[Proved], withdrawn: Mapping[str, str], head: str) -> str:
-    kills = sorted({k for p in proved for k in p.how})
-    lines = [f"Kill {len(kills)} surviving mutants of {scope.name}", ""]
-    for p in proved:
-        lines += [f"- {p.test.title} ({len(p.how)}: {', '.join(sorted(p.how))})"]
-    lines += [f"- withdrawn: {title}: {why.splitlines()[0]}" for title, why in sorted(withdrawn.items())]
+def _texts(test: Test, stored: Stored | None) -> tuple[str, ...]:
+    """The texts that are this test: what was computed, and what a hook made of it."""
+    return (test.code, stored.as_landed) if stored and stored.as_landed else (test.code,)
+
+
+def _message(scope: Scope, sorted_out: _SortedOut, described: Mapping[str, str], head: str) -> str:
+    kills = {k for p in sorted_out.new for k in p.how}
+    what = f"Kill {len(kills)} surviving mutants of {scope.name}" if kills else f"Withdraw tests of {scope.name}"
+    lines = [what, ""]
+    for p in sorted_out.new:
+        lines += [f"- {p.test.title}", *(f"  {described.get(key, key)}" for key in sorted(p.how))]
+    lines += [f"- withdrawn: {title}: {why.splitlines()[0]}" for title, why in sorted(sorted_out.withdrawn.items())]
     lines += ["", f"{SCOPE}: {scope.name}", f"{BASE}: {head}"]
     return "\n".join(lines)

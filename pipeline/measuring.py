@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from pipeline import process
 from pipeline.engines import Engine, Measured
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status
@@ -102,8 +102,7 @@ class Measuring:
             killed = run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed)
             return Status.KILLED if killed else None
 
-        with ThreadPoolExecutor(workers) as pool:
-            said = dict(zip((m.key for m in due), pool.map(fresh, due), strict=True))
+        said = dict(zip((m.key for m in due), process.side_by_side(fresh, due, workers), strict=True))
         worktree.reset(tree)
         mutants = tuple(attrs.evolve(m, audited=said[m.key]) if said.get(m.key) else m for m in measured.mutants)
         return attrs.evolve(measured, mutants=mutants)

@@ -16,19 +16,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import sh
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 _TICKS = os.sysconf("SC_CLK_TCK")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class NotFound(Exception):
     """The program is not on PATH (or not executable)."""
+
+
+class Stopped(Exception):
+    """The run is ending: the program was ended, or not started. Whatever was to be told from it is not known."""
 
 
 @attrs.frozen
@@ -44,11 +51,10 @@ class Finished:
     peak_bytes: int | None  # largest sum of resident memory over its session, sampled; None: not asked for
     timed_out: bool = False
     too_much_output: bool = False
-    stopped: bool = False  # ended because the run is ending
 
     @property
     def ok(self) -> bool:
-        return self.exit_code == 0 and not (self.timed_out or self.too_much_output or self.stopped)
+        return self.exit_code == 0 and not (self.timed_out or self.too_much_output)
 
     @property
     def text(self) -> str:
@@ -109,7 +115,7 @@ def run(
     nice: int = 0,
     keep: bool = False,
 ) -> Finished:
-    """Run to the end and say how it ended. Raises NotFound; never raises for an exit code.
+    """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
     timeout: seconds, then the whole session is ended. out_file: where standard output goes (kept); else a temporary
     file. max_output: bytes of either stream, then the session is ended. keep: a later run that finds this program
@@ -128,7 +134,7 @@ def run(
             try:
                 with _children.lock:
                     if _children.stopping:
-                        return Finished(words, -signal.SIGTERM, b"", b"", 0.0, 0.0, None, stopped=True)
+                        raise Stopped(words[0])
                     child: Any = sh.Command(where)(
                         *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
                         _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
@@ -150,13 +156,50 @@ def run(
                 stopped = _children.stopping
             if entry:
                 entry.unlink(missing_ok=True)
+        if stopped and child.exit_code < 0:
+            raise Stopped(words[0])
+        _account(ending.cpu)
         return Finished(
             words, child.exit_code, out_path.read_bytes()[:max_output], err_path.read_bytes()[:max_output],
             time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
             # One that ends by itself between two looks has said too much all the same.
             ending.too_much or any(p.stat().st_size > max_output for p in (out_path, err_path)),
-            stopped and child.exit_code < 0,
         )  # fmt: skip
+
+
+# -- what a task's programs take, and running several at once
+
+_account_of = threading.local()
+
+
+@contextlib.contextmanager
+def cpu_account() -> Iterator[Callable[[], float]]:
+    """Adds up the CPU seconds of every program that this thread, and `side_by_side` below it, runs inside."""
+    seconds: list[float] = []
+    before = getattr(_account_of, "seconds", None)
+    _account_of.seconds = seconds
+    try:
+        yield lambda: sum(seconds)
+    finally:
+        _account_of.seconds = before
+
+
+def _account(cpu: float | None) -> None:
+    seconds = getattr(_account_of, "seconds", None)
+    if seconds is not None and cpu is not None:
+        seconds.append(cpu)
+
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
+    """`function` of each item, `workers` at a time, in the order of the items."""
+    seconds = getattr(_account_of, "seconds", None)
+
+    def counted(item: T) -> R:
+        _account_of.seconds = seconds
+        return function(item)
+
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        return list(pool.map(counted, items))
 
 
 @attrs.define
@@ -242,6 +285,12 @@ def end_session(sid: int, grace: float = GRACE) -> None:
             return
         time.sleep(0.02)
     _kill_session(sid, signal.SIGKILL)
+
+
+def resume() -> None:
+    """All children have ended: what is left of the run may start programs again, to tidy up."""
+    with _children.lock:
+        _children.stopping = False
 
 
 def stop_all(grace: float = GRACE) -> None:

@@ -6,18 +6,17 @@ assertion, or by an exception out of the code under test. It stays only if witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
 
+from pipeline import process
 from pipeline.engines import Engine, Switch, TestRun
 from pipeline.model import Scope
 from pipeline.results import Dropped, Outcome, Proved, Survivor, Test, write_bytes
 from pipeline.worktree import Worktree
 
 KILLS = ("assertion", "exception")
-REDUNDANT = "every mutant it kills is killed by another test"
 
 
 @attrs.frozen
@@ -55,8 +54,7 @@ class Bench:
 
     def side_by_side(self, mutants: Iterable[str]) -> dict[str, TestRun]:
         wanted = list(mutants)
-        with ThreadPoolExecutor(self.workers) as pool:
-            return dict(zip(wanted, pool.map(self.run, wanted), strict=True))
+        return dict(zip(wanted, process.side_by_side(self.run, wanted, self.workers), strict=True))
 
 
 @attrs.frozen
@@ -70,42 +68,49 @@ class Verdict:
 
 
 def prove(
-    bench: Bench, base: str, prior: Sequence[Test], candidates: Sequence[Test], survivors: Sequence[Survivor], runs: int
-) -> Verdict:
+    bench: Bench, base: str, prior: Sequence[Test], candidates: Sequence[Test], survivors: Sequence[Survivor],
+    runs: int, standing: Collection[str] = (),
+) -> Verdict:  # fmt: skip
     """Judge the candidates on top of `base` (the write file's text) and `prior` (tests proved before).
 
-    survivors: the mutants that may be credited. runs: fresh runs on the original that each test must pass.
+    survivors: the mutants that may be credited. runs: fresh runs on the original that each test must pass. standing:
+    titles of candidates that are on the landing branch now: others are added to them, and replace none of them.
     """
     suite = bench.engine.suite
     dropped: list[Dropped] = []
-    alive: list[Test] = []
     taken = {*suite.titles(base), *(t.title for t in prior)}
 
     def file_with(tests: Sequence[Test]) -> str:
         return suite.add(base, [*prior, *tests])
 
-    for test in candidates:
-        if test.title in taken:
-            dropped.append(_dropped(test, Outcome.REJECTED, "the file has a test of this title"))
-        else:
-            taken.add(test.title)
-            alive.append(test)
-    alive, inputs = _runnable(bench, file_with, alive, dropped)
+    alive: list[Test] = []
+    inputs: set[str] = set()
+    left = list(candidates)
+    while left:  # of two with one title the first is judged; the other only if that one does not hold
+        due = list({t.title: t for t in reversed(left) if t.title not in taken}.values())[::-1]
+        good, loaded = _runnable(bench, file_with, due, dropped)
+        alive += good
+        inputs |= loaded
+        taken |= {t.title for t in good}
+        left = [t for t in left if t not in due]
+        if not due:
+            dropped += [_dropped(t, Outcome.REJECTED, "the file has a test of this title") for t in left]
+            break
     matrix: dict[str, dict[str, str]] = {}
     wanted = {s.key for s in survivors}
     while alive:
         matrix = _kills(bench, file_with(alive), alive, wanted)
-        needed = cover({t.title: matrix.get(t.title, {}) for t in alive}, {t.title: len(t.code) for t in alive})
+        kills = {t.title: matrix.get(t.title, {}) for t in alive}
+        needed = cover(kills, {t.title: len(t.code) for t in alive}, standing)
         for test in alive:
             if test.title not in needed:
-                reason = (
-                    "every mutant it kills is killed by another test" if matrix.get(test.title) else "it kills nothing"
-                )
-                dropped.append(_dropped(test, Outcome.REJECTED, reason))
+                useless = not matrix.get(test.title)
+                reason = "it kills nothing" if useless else "every mutant it kills is killed by another test"
+                dropped.append(_dropped(test, Outcome.REJECTED, reason, failed=useless))
         kept = [t for t in alive if t.title in needed]
         if kept == alive:
             unsteady = _unsteady(bench, file_with(kept), kept, runs)
-            dropped += [_dropped(t, Outcome.REJECTED, unsteady[t.title]) for t in kept if t.title in unsteady]
+            dropped += [_dropped(t, Outcome.REJECTED, unsteady[t.title], True) for t in kept if t.title in unsteady]
             kept = [t for t in kept if t.title not in unsteady]
         if kept == alive:
             break
@@ -140,13 +145,16 @@ def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple
     return tuple(failing)
 
 
-def cover(kills: Mapping[str, Mapping[str, str]], cost: Mapping[str, int]) -> frozenset[str]:
+def cover(
+    kills: Mapping[str, Mapping[str, str]], cost: Mapping[str, int], standing: Collection[str] = ()
+) -> frozenset[str]:
     """A small set of tests that keeps every kill, in which each test is needed: greedy set cover, then reverse delete.
 
-    Ties go to the cheaper test, then to the title. Johnson 1974, "Approximation algorithms for combinatorial problems".
+    Those that stand already are chosen first, so that equal work leaves them as they are; then ties go to the cheaper
+    test, then to the title. Johnson 1974, "Approximation algorithms for combinatorial problems".
     """
-    left = {key for of in kills.values() for key in of}
-    chosen: list[str] = []
+    chosen = sorted(title for title in standing if kills.get(title))
+    left = {key for of in kills.values() for key in of} - {key for title in chosen for key in kills[title]}
     while left:
         best = max(kills, key=lambda t: (len(left & kills[t].keys()), -cost[t], t))
         chosen.append(best)
@@ -170,7 +178,8 @@ def _runnable(
     if run.outcome is not Outcome.OK or strayed:
         if len(tests) == 1:
             outcome = Outcome.OUTSIDE_SCOPE if strayed else run.outcome
-            dropped.append(_dropped(tests[0], outcome, f"it wrote {', '.join(strayed)}" if strayed else run.detail))
+            reason = f"it wrote {', '.join(strayed)}" if strayed else run.detail
+            dropped.append(_dropped(tests[0], outcome, reason, failed=True))
             return [], set()
         # One test that does not load takes all others with it: find it by halves.
         middle = len(tests) // 2
@@ -185,7 +194,7 @@ def _runnable(
         else:
             said = failed.get(test.title)
             reason = f"it fails on the original: {said}" if said is not None else "no test of this title ran"
-            dropped.append(_dropped(test, Outcome.REJECTED, reason))
+            dropped.append(_dropped(test, Outcome.REJECTED, reason, failed=True))
     return good, set(run.inputs)
 
 
@@ -210,8 +219,7 @@ def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> 
 def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict[str, str]:
     """title -> reason, of tests that did not pass in every one of `runs` fresh, shuffled runs on the original."""
     bench.write(text)
-    with ThreadPoolExecutor(bench.workers) as pool:
-        all_runs = list(pool.map(lambda seed: bench.run(shuffle=seed), range(runs)))
+    all_runs = process.side_by_side(lambda seed: bench.run(shuffle=seed), range(runs), bench.workers)
     reasons = {}
     for test in tests:
         passes = sum(run.outcome is Outcome.OK and test.title in run.passed for run in all_runs)
@@ -235,5 +243,5 @@ def _beside(bench: Bench, text: str) -> tuple[Outcome, str] | None:
     return None
 
 
-def _dropped(test: Test, outcome: Outcome, reason: str) -> Dropped:
-    return Dropped(test.title, outcome, reason, test.code, test.kills)
+def _dropped(test: Test, outcome: Outcome, reason: str, failed: bool = False) -> Dropped:
+    return Dropped(test.title, outcome, reason, test.code, test.kills, failed)

@@ -92,6 +92,7 @@ class Dropped:
     reason: str
     code: str = ""
     kills: tuple[str, ...] = ()  # mutant keys that it claimed
+    failed: bool = False  # it ran and did not hold: where it has landed, it comes off
 
 
 # The targets. One class a file; `outcome` says whether the work was done, never whether it was worth something.

@@ -152,6 +152,17 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         return lanes
 
 
+def _is_read() -> bool:
+    """Is there still somebody at the other end of standard output? If not (`| head`), nothing is written any more."""
+    try:
+        os.write(1, b"")
+        sys.__stdout__.flush()
+    except (BrokenPipeError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return False
+    return True
+
+
 def _meta(task: Any, key: str) -> Any:
     return (task.meta or {}).get(key)
 
@@ -229,6 +240,8 @@ class _Running:
         self.started = time.time()
         try:
             self.attempts = dict(steps[0].performer([step.key for step in steps], self.slot))
+        except process.Stopped:
+            self.error = TaskFailed("interrupted", report=False)
         except BaseException as error:  # nothing else would tell the main thread
             self.error = TaskError(f"{', '.join(self.start.names)}: {type(error).__name__}", error)
         self.ended = time.time()
@@ -269,7 +282,7 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
         self.say(self._lanes.line)
         self._warn_of_memory()
         try:
-            while self._turn():
+            while self._turns():
                 pass
         except BaseException:
             self._slots.close()
@@ -277,6 +290,15 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
             for running in self._running:
                 running.thread.join()
             raise
+
+    def _turns(self) -> bool:
+        try:
+            return self._turn()
+        except BrokenPipeError:
+            if self._signals.hit or _is_read():
+                raise
+            self._signals.stop()
+            return True
 
     def _turn(self) -> bool:
         """Start what can start, then wait for one thing to end. False when all is over."""
@@ -312,7 +334,7 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
                 got = self._dispatcher.generator.send(self._done.popleft() if self._done else None)
             except StopIteration:
                 self._exhausted = True
-                return
+                break
             self._held = got == "hold on"
             if self._held:
                 continue
@@ -321,6 +343,7 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
                 self._blocked[kind].append(got)
             else:
                 self._consider(got)
+        self._done.clear()  # doit has nothing more to give for them
 
     def _release(self) -> None:
         """`after: K` is over when every task of kind K has ended."""
@@ -431,7 +454,7 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
         if error is not None:
-            # Children ended by our own signal make steps fail in any way they can: no bug, and no traceback.
+            # A step whose children we ended may fail in any way it can: no bug, and no traceback.
             return TaskFailed("interrupted", report=False) if self._signals.hit else error
         if attempt is None:
             return TaskFailed(f"{task.name}: ended without a result")

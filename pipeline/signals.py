@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM during a run: in order the first time, at once the second."""
+"""SIGINT, SIGTERM and SIGHUP during a run: in order the first time, at once the second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERRUPTED = 130  # exit status
 
 
 class Signals:
-    """SIGINT and SIGTERM. The first: nothing new starts, every child is ended, `hit` is set. The second: exit now."""
+    """The first: nothing new starts, every child is ended, `hit` is set. The second: exit now."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.hit = False
@@ -28,7 +28,7 @@ class Signals:
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if (
                     signal.getsignal(number) is not signal.SIG_IGN
                 ):  # nohup's, or a shell's for what is in the background
@@ -53,6 +53,12 @@ class Signals:
         finally:
             self._raising = False
 
+    def stop(self) -> None:
+        """As a first signal does, without one."""
+        self.hit = True
+        self._stopper = threading.Thread(target=process.stop_all)
+        self._stopper.start()
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         # A handler runs in the main thread, which may hold the lock that stop_all takes: hence the threads.
         if self.hit:
@@ -60,9 +66,7 @@ class Signals:
             killer.start()
             killer.join(2.0)
             os._exit(INTERRUPTED)
-        self.hit = True
-        self._stopper = threading.Thread(target=process.stop_all)
-        self._stopper.start()
+        self.stop()
         self._wake()
         if self._raising:
             raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -134,7 +135,11 @@ def _cut(text: str) -> str:
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """The remedy for a name that isn't one of `right`: the nearest of them, or the first few."""
-    known = sorted(right)
+    return _nearest(wrong, tuple(sorted(right)))
+
+
+@functools.lru_cache  # one wrong name in each of a thousand tasks is looked for once
+def _nearest(wrong: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(wrong.lower(), known, 1, 0.6)
     if near:
         return f"did you mean {quoted(near[0])}?"
@@ -161,7 +166,7 @@ def _syntax_problem(file: str, text: str, error: yaml.MarkedYAMLError) -> Proble
     what = ", ".join(part for part in (error.context, error.problem) if part)
     if line < len(lines) and lines[line][column : column + 1] == "\t":
         what, remedy = "a tab cannot indent YAML", "indent with spaces"
-    elif isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError) or "alias" in what:
+    elif isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError) or "undefined alias" in what:
         remedy = _QUOTE
     else:
         remedy = "see the YAML specification"
@@ -222,6 +227,9 @@ class _Builder:
     def _scalar(self, node: yaml.Node, where: Where) -> Any:
         kind = node.tag.removeprefix(_TAG)
         text = node.value if isinstance(node, yaml.ScalarNode) else None
+        if text is not None and re.search("[\ud800-\udfff]", text):  # the loader without C lets an escape make one
+            self._garble(where, "half a surrogate pair is no character")
+            return ""
         if text is not None and kind in ("str", "timestamp"):  # a date is text: no key of ours takes anything else
             return text
         if text is not None and kind in ("int", "float", "bool", "null"):

@@ -17,6 +17,7 @@ from pipeline import asking, process
 from pipeline.engines import EngineError, Measured
 from pipeline.generators.differential import SearchMutant
 from pipeline.generators.differential import search as differential
+from pipeline.landing import Refused
 from pipeline.measuring import Measurement
 from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, is_survivor, score
@@ -123,7 +124,9 @@ class Steps:
             sources={f: self._source(bench.tree, f) for f in scope.mutate}, workers=slot.workers,
             parser=engine.tool("@babel/parser", root), node=str(engine.tool("node", root)),
         )  # fmt: skip
-        tests = (*offered, *(attrs.evolve(t, origin=embedded[0].name) for t in reply.tests if t.title not in taken))
+        again = {(t.title, t.code) for t in offered}
+        found = (t for t in reply.tests if t.title not in taken and (t.title, t.code) not in again)
+        tests = (*offered, *(attrs.evolve(t, origin=embedded[0].name) for t in found))
         unreached = {m.key: f"{m.reason}: {m.detail}" if m.detail else m.reason for m in reply.missed}
         return {key: self._candidates(scope, 0, Candidates(reply.outcome, reply.detail, tests, (), unreached))}
 
@@ -150,7 +153,7 @@ class Steps:
             base = self.session.repository.read(snapshot.tree, scope.write) or ""
             prior = [p.test for r in range(round_) for p in self._read(scope, f"proofs.{r}.json", Proofs).proved]
             runs = self.session.plan.land.proof_runs
-            verdict = prove(bench, base, prior, candidates.tests, survivors, runs)
+            verdict = prove(bench, base, prior, candidates.tests, survivors, runs, self._standing(scope))
             loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
             proofs = Proofs(
                 Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,
@@ -164,6 +167,15 @@ class Steps:
         line = f"{len(proofs.proved)} tests proved, {len(killed)} mutants killed, {len(left)} left"
         fields = {"proved": len(proofs.proved), "dropped": len(proofs.dropped), "killed": len(killed)}
         return {key: Attempt(proofs.outcome, line=line, fields=fields)}
+
+    def _standing(self, scope: Scope) -> tuple[str, ...]:
+        """Titles of the tests that the landing branch has in the scope's write file."""
+        try:
+            landing = self.session.landing
+        except Refused:
+            return ()
+        tip = landing.tip(self.session.snapshot.head)
+        return self.session.engine.suite.titles(self.session.repository.read(tip, scope.write) or "")
 
     def _keep(self, scope: Scope, proofs: Proofs) -> None:
         known = {(s.test.title, s.test.code): s for s in self.session.proofs.tests(scope.write)}
@@ -211,12 +223,13 @@ class Steps:
         base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
         text = self.session.engine.suite.add(base, [p.test for p in proved])  # as it was judged
         inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
+        described = {m.key: _described(m) for m in self._baseline(scope).mutants}
         waiting = time.time()
         try:
             with landing.lock():
                 began = time.time()
                 landed = landing.land(
-                    scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text,
+                    scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text, described,
                     lambda worktree, tree: self._bench(scope, worktree, tree, slot),
                 )  # fmt: skip
         except (GitError, EngineError) as error:
@@ -290,7 +303,6 @@ class Steps:
             if not done.ok:
                 outcome = Outcome.TIME_LIMIT if done.timed_out else Outcome.CRASHED
                 why = f"no end within {task.timeout:g} s" if done.timed_out else f"exit status {done.exit_code}"
-                outcome = Outcome.INTERRUPTED if done.stopped else outcome
                 return {key: Attempt(outcome, failure=f"{command}: {why}", output=output)}
         return {key: Attempt(Outcome.OK, output=output, fields={"cpu_seconds": cpu})}
 
@@ -340,3 +352,9 @@ def _search_mutant(mutant: Mutant, id_: str) -> SearchMutant:
         id_, mutant.key, mutant.file, mutant.mutator, mutant.original, mutant.replacement,
         mutant.line, mutant.column, mutant.end_line, mutant.end_column, mutant.static,
     )  # fmt: skip
+
+
+def _described(mutant: Mutant) -> str:
+    """A mutant in one line: where it is, and what it changes."""
+    change = " ".join(f"{mutant.original} -> {mutant.replacement or 'nothing'}".split())
+    return f"{mutant.file}:{mutant.line} {mutant.mutator}: {change if len(change) <= 90 else f'{change[:89]}…'}"

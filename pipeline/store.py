@@ -125,6 +125,7 @@ class Stored:
         str, ...
     ] = ()  # commits known to hold it: a HEAD or tip that descends from one and lacks it: removed
     rejected: bool = False  # a person took it out: never offered again
+    as_landed: str = ""  # its text on the branch, where a hook made another of it
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # what it was proved on: path -> content hash
 
 

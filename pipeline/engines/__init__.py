@@ -106,14 +106,14 @@ class Suite(Protocol):
     def add(self, text: str, tests: Sequence[Test]) -> str:
         """The file with the tests added at its end and their imports at its top; all else to the byte."""
 
-    def remove(self, text: str, test: Test) -> str:
-        """The file without that test, where its block is still as we wrote it; else the file as it is."""
+    def remove(self, text: str, title: str) -> str:
+        """The file without the test of that title and our mark above it; all else to the byte."""
 
     def titles(self, text: str) -> tuple[str, ...]:
         """Titles of the tests in the file, as far as they can be read without running it."""
 
-    def holds(self, text: str, test: Test) -> bool:
-        """Whether the file has this very test: title and code."""
+    def find(self, text: str, title: str) -> str | None:
+        """The whole test of that title as it stands in the file, or None."""
 
 
 class Engine(Protocol):
@@ -130,7 +130,7 @@ class Engine(Protocol):
         """What a result depends on beside the project's files. Raises EngineError where the engine cannot run."""
 
     def tool(self, name: str, root: Path) -> Path:
-        """A program or library of those it works with, for an embedded generator of its language. Raises EngineError."""
+        """A program or library that it works with, for an embedded generator. Raises EngineError."""
 
     def config_files(self) -> tuple[str, ...]:
         """Files that, where the project has them, every result depends on: configuration and lock file."""

@@ -116,7 +116,6 @@ class Generator(Protocol):
         *,
         timed_out: bool = False,
         too_much_output: bool = False,
-        stopped: bool = False,
     ) -> Reply:
         """Read what a call said. Pure, so that a kept reply is read again after a crash; `exit_code` is None where
         nobody was there to see it."""
@@ -126,7 +125,7 @@ def read(generator: Generator, finished: Finished) -> Reply:
     """The reply of a call that has just ended, with what it took."""
     reply = generator.classify(
         finished.exit_code, finished.out, finished.err,
-        timed_out=finished.timed_out, too_much_output=finished.too_much_output, stopped=finished.stopped,
+        timed_out=finished.timed_out, too_much_output=finished.too_much_output,
     )  # fmt: skip
     return attrs.evolve(reply, seconds=finished.seconds, cpu_seconds=finished.cpu_seconds)
 

@@ -62,15 +62,12 @@ class Claude(Command):
         *,
         timed_out: bool = False,
         too_much_output: bool = False,
-        stopped: bool = False,
     ) -> Reply:
         # Whole and paid for: a reply that arrived counts, whatever the program did afterwards.
         envelope = find_envelope(raw.decode(errors="replace"))
         reply = _judge(envelope) if envelope is not None else None
         if reply is None:
-            reply = _refused_options(err) or failure(
-                "claude", exit_code, err or raw, timed_out, too_much_output, stopped
-            )
+            reply = _refused_options(err) or failure("claude", exit_code, err or raw, timed_out, too_much_output)
         if reply is None and not raw.strip():
             reply = silence("claude", exit_code)
         if reply is None:

@@ -63,26 +63,21 @@ class Command:
         *,
         timed_out: bool = False,
         too_much_output: bool = False,
-        stopped: bool = False,
     ) -> Reply:
         text = raw.decode(errors="replace")
-        ended = failure(self.argv[0], exit_code, err or raw, timed_out, too_much_output, stopped)
+        ended = failure(self.argv[0], exit_code, err or raw, timed_out, too_much_output)
         if ended is None and not text.strip():
             ended = silence(self.argv[0], exit_code)
         reply = ended or Reply(Outcome.OK, text, tokens=NOT_MEASURED)
         return attrs.evolve(reply, model=self.config.model)
 
 
-def failure(
-    program: str, exit_code: int | None, said: bytes, timed_out: bool, too_much_output: bool, stopped: bool
-) -> Reply | None:
+def failure(program: str, exit_code: int | None, said: bytes, timed_out: bool, too_much_output: bool) -> Reply | None:
     """What went wrong with the program itself, whichever it is; None where it came to an end that may be read.
 
     said: what it wrote last, for the message.
     """
     last = one_line(said.decode(errors="replace").strip().splitlines()[-3:])
-    if stopped:
-        return Reply(Outcome.INTERRUPTED, detail=f"{program} was ended: the run is stopping", tokens=NOT_MEASURED)
     if timed_out:
         detail = f"{program} did not reply in time; raise the generator's time_limit"
         return Reply(Outcome.TIME_LIMIT, detail=detail, tokens=NOT_MEASURED)

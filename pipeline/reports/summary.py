@@ -252,7 +252,7 @@ def _tokens(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def _lanes(events: Sequence[Mapping[str, Any]]) -> list[str]:
     """What ran in each lane, f and the ceiling on what two lanes can gain."""
-    ran = [e for e in events if e["event"] == "attempt" and e.get("started") is not None]
+    ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
     if not ran:
         return ["nothing to do: 0 engine runs, 0 calls"]
     # The tasks of a set share one slot and one span of time.

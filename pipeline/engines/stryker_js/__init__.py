@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -97,8 +96,8 @@ class StrykerJS:
 
     def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
         self.version(root)
-        with ThreadPoolExecutor(workers) as pool:
-            plain = dict(zip([s.name for s in scopes], pool.map(lambda s: self._plain(root, s), scopes), strict=True))
+        runs = process.side_by_side(lambda s: self._plain(root, s), scopes, workers)
+        plain = {s.name: run for s, run in zip(scopes, runs, strict=True)}
         measured = {n: _first_failure(run) for n, run in plain.items()}
         due = [s for s in scopes if measured[s.name] is None]
         for group in _disjoint(due):
@@ -116,8 +115,6 @@ class StrykerJS:
         if isinstance(result, Measured):
             if len(scopes) == 1:
                 return {scopes[0].name: result}
-            if result.outcome is Outcome.INTERRUPTED:
-                return {s.name: result for s in scopes}
             middle = len(scopes) // 2
             first = self._measure_group(root, scopes[:middle], plain, workers, log)
             return first | self._measure_group(root, scopes[middle:], plain, workers, log)
@@ -253,8 +250,6 @@ class StrykerJS:
                 stdin=json.dumps(request).encode(), timeout=timeout,
             )  # fmt: skip
             seconds = time.monotonic() - started
-            if finished.stopped:
-                return TestRun(Outcome.INTERRUPTED, seconds=seconds, cpu_seconds=finished.cpu_seconds)
             if finished.timed_out:
                 detail = f"the tests did not end within {timeout:.0f} s"
                 return TestRun(Outcome.TIME_LIMIT, detail, seconds=seconds, cpu_seconds=finished.cpu_seconds)
@@ -337,8 +332,6 @@ def _failure(finished: process.Finished, log: Path) -> Measured:
     said = finished.out.decode(errors="replace") + finished.err.decode(errors="replace")
     lines = [line for line in said.splitlines() if line.strip() and "\tat " not in line]
     detail = "\n".join([*lines[-8:], f"(log: {log})"])
-    if finished.stopped:
-        return Measured(Outcome.INTERRUPTED)
     if finished.timed_out:
         return Measured(Outcome.TIME_LIMIT, detail)
     if finished.exit_code < 0:

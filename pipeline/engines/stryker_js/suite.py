@@ -36,22 +36,31 @@ class MochaSuite:
             body = f"{body}{gap}{_block(test)}\n"
         return bom + (body.replace("\n", newline) if newline == "\r\n" else body)
 
-    def remove(self, text: str, test: Test) -> str:
-        newline = "\r\n" if "\r\n" in text else "\n"
-        block = (_block(test) + "\n").replace("\n", newline)
-        for gap in (newline, ""):
-            if gap + block in text:
-                return text.replace(gap + block, "", 1)
-        return text
+    def remove(self, text: str, title: str) -> str:
+        span = self._span(text, title)
+        if span is None:
+            return text
+        start, end = span
+        marked = re.compile(rf"(?:\r?\n)?{re.escape(MARK)}[^\n]*\n\Z").search(text, 0, start)
+        start = marked.start() if marked else start
+        line_end = re.compile(r"[ \t]*\r?\n").match(text, end)
+        return text[:start] + text[line_end.end() if line_end else end :]
 
     def titles(self, text: str) -> tuple[str, ...]:
-        return tuple(_unescape(m["title"]) for m in _TITLE.finditer(text))
+        spans = _spans(text)
+        if not spans:  # none, or a file whose statements cannot be told apart without parsing it
+            return tuple(_unescape(m["title"]) for m in _TITLE.finditer(text))
+        return tuple(title for a, b in spans if (title := javascript.title(text[a:b])) is not None)
+
+    def find(self, text: str, title: str) -> str | None:
+        span = self._span(text, title)
+        return None if span is None else text[slice(*span)].replace("\r\n", "\n")
 
     def bodies(self, text: str) -> tuple[str, ...]:
-        blanked = javascript.blank(text)
-        starts = _TEST_START.finditer(blanked) if blanked else ()
-        found = (javascript.statement(text, blanked or "", m.start()) for m in starts)
-        return tuple(textwrap.dedent(body) for body in found)
+        return tuple(textwrap.dedent(text[start:end]) for start, end in _spans(text))
+
+    def _span(self, text: str, title: str) -> tuple[int, int] | None:
+        return next(((a, b) for a, b in _spans(text) if javascript.title(text[a:b]) == title), None)
 
     def imports(self, text: str, file: str, write: str) -> tuple[str, ...]:
         def moved(module: re.Match[str]) -> str:
@@ -62,8 +71,12 @@ class MochaSuite:
         statements = (m.group().strip() for m in _IMPORT.finditer(text))
         return tuple(re.sub(r"(['\"])(\.\.?/[^'\"]+)(['\"])", moved, s) for s in statements)
 
-    def holds(self, text: str, test: Test) -> bool:
-        return _block(test) in text.replace("\r\n", "\n")
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where each `it(...)` and `test(...)` statement begins and ends."""
+    blanked = javascript.blank(text)
+    starts = [m.start() for m in _TEST_START.finditer(blanked)] if blanked else []
+    return [(at, at + len(javascript.statement(text, blanked or "", at))) for at in starts]
 
 
 def _block(test: Test) -> str:

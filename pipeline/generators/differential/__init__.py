@@ -141,8 +141,6 @@ def _reply(finished: Finished) -> SearchReply:
 
 
 def _outcome(finished: Finished) -> Outcome:
-    if finished.stopped:
-        return Outcome.INTERRUPTED
     if finished.timed_out:
         return Outcome.TIME_LIMIT
     if finished.too_much_output:

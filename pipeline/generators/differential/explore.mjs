@@ -1,13 +1,17 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
 import { fingerprint, get, local, spread } from './program.mjs';
+import { meetings } from './trace.mjs';
 
-const BATCH = 48;
-const ENOUGH = 1_500; // programs without a new kill, and ...
-const ENOUGH_EACH = 120; // ... for each mutant still alive, before the search ends
-const MOST = 20_000; // programs
+// Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
+const VISITS = 1_000; // that cost as much as one program
+const QUOTA = 450; // effort spent on one mutant, before the search leaves it to luck
+const BATCH = 48; // programs an order
+const MEETINGS = 64; // programs from one trace
 const MOST_NEAR = 220; // of one program
-const ENTRIES = 4; // programs kept for one way through the code
+const PARENTS = 3; // programs varied at once
+const FAMILIAR = 0.4; // what the cost of a program from the tests counts
+const ENTRIES = 2; // programs kept for one way through the code
 const LOOPS = 12; // endless runs before a mutant is left alone
 
 export class Exploration {
@@ -17,11 +21,13 @@ export class Exploration {
   endless = new Map();
   avoid = new Set();
   programs = 0;
+  effort = 0;
   entries = []; // programs worth varying: { program, reached, cost, near }
   #seen = new Set();
   #signatures = new Map();
+  #familiar = new Set();
   #next = [];
-  #lastKill = 0;
+  #spent = new Map(); // mutant → effort
 
   constructor(lab, variations, ids, deadline) {
     Object.assign(this, { lab, variations, deadline });
@@ -37,18 +43,14 @@ export class Exploration {
     return performance.now() > this.deadline;
   }
 
-  get #tired() {
-    const patience = Math.min(ENOUGH + ENOUGH_EACH * this.alive.size, ENOUGH * 3);
-    return this.late || this.programs > MOST || this.programs - this.#lastKill > patience || !this.alive.size;
-  }
-
   async search(seeds) {
+    for (const seed of seeds) this.#familiar.add(fingerprint(seed));
     await this.#run(seeds);
     await this.#run(this.variations.basics());
-    while (!this.#tired && (this.entries.length || this.#next.length)) {
-      const before = this.programs;
-      await this.#run([...this.#nearby(BATCH / 2), ...this.#faraway(BATCH / 2)]);
-      if (this.programs === before && this.#idle++ > 50) break;
+    for (let id = this.#neediest(); id && !this.late; id = this.#neediest()) {
+      const before = this.effort;
+      await this.#run(await this.#around(id));
+      this.#spent.set(id, (this.#spent.get(id) ?? 0) + Math.max(this.effort - before, BATCH / 4));
     }
     for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
       if (this.late || !this.alive.size) break;
@@ -56,40 +58,68 @@ export class Exploration {
     }
   }
 
-  #idle = 0;
+  /** The mutant alive that the least was spent on; undefined once all have had their share. */
+  #neediest() {
+    let neediest;
+    let least = QUOTA;
+    for (const id of this.alive) {
+      const spent = this.#spent.get(id) ?? 0;
+      if (spent < least && !this.avoid.has(id)) [neediest, least] = [id, spent];
+    }
+    return neediest;
+  }
 
-  /** Unseen single changes of the cheapest programs that reach a mutant still alive. */
-  #nearby(count) {
+  /** Programs to try for one mutant, near those that reach it, or near any where none does. */
+  async #around(id) {
+    const there = this.entries.filter((e) => e.reached.includes(id));
+    const entries = (there.length ? there : [...this.entries]).sort((a, b) => a.cost - b.cost);
+    if (!entries.length) return [];
+    return [...(await this.#meetings(entries)), ...this.#nearby(entries, BATCH / 2), ...this.#faraway(entries, BATCH / 2)];
+  }
+
+  /** Programs in which values that the cheapest untraced program compares would meet. */
+  async #meetings(entries) {
+    const entry = entries.find((e) => !e.traced);
+    if (!entry) return [];
+    entry.traced = true;
+    const { pairs } = await this.lab.order({ order: 'trace', program: entry.program });
+    return this.#sample(meetings(entry.program, pairs, this.variations), MEETINGS).map((make) => make());
+  }
+
+  /** Unseen single changes of a few of the cheapest. */
+  #nearby(entries, count) {
     const programs = [];
-    const entries = this.#useful().sort((a, b) => a.cost - b.cost);
-    for (const entry of entries) {
-      entry.near ??= this.#sample(this.variations.near(entry.program), MOST_NEAR);
-      programs.push(...entry.near.splice(0, count - programs.length));
-      if (programs.length >= count) break;
+    const open = entries.filter((e) => e.near?.length !== 0);
+    for (let n = 0; n < PARENTS && open.length; n++) {
+      const entry = this.#favourite(open);
+      entry.near ??= this.#neighbours(entry.program);
+      programs.push(...entry.near.splice(0, count / PARENTS).map((make) => make()));
     }
     return programs;
   }
 
-  #useful() {
-    const useful = this.entries.filter((e) => e.reached.some((id) => this.alive.has(id)));
-    return useful.length ? useful : [...this.entries];
+  #neighbours(program) {
+    const { likely, others } = this.variations.near(program);
+    return [...this.#sample(likely, MOST_NEAR * 0.7), ...this.#sample(others, MOST_NEAR * 0.3)];
   }
 
-  #sample(programs, most) {
-    const { random } = this.variations;
-    while (programs.length > most) programs.splice(random.below(programs.length), 1);
-    return programs;
+  /** One of the sorted entries, the cheaper the likelier. */
+  #favourite(entries) {
+    return entries[Math.floor(entries.length * this.variations.random.next() ** 2.5)];
   }
 
-  #faraway(count) {
+  #faraway(entries, count) {
+    return Array.from({ length: count }, () => this.variations.far(this.#favourite(entries).program));
+  }
+
+  /** Up to `most` of `items`, by chance. */
+  #sample(items, most) {
     const { random } = this.variations;
-    const ids = this.wanted;
-    return Array.from({ length: count }, () => {
-      const id = random.pick(ids);
-      const there = this.entries.filter((e) => e.reached.includes(id));
-      const entry = random.pick(there.length ? there : this.entries);
-      return this.variations.far(entry.program);
-    });
+    for (let i = 0; i < Math.min(most, items.length); i++) {
+      const j = i + random.below(items.length - i);
+      [items[i], items[j]] = [items[j], items[i]];
+    }
+    return items.slice(0, most);
   }
 
   async #run(programs) {
@@ -130,31 +160,33 @@ export class Exploration {
     if (count >= LOOPS) this.avoid.add(id);
   }
 
-  #learn(program, { outcome, reached, kills, endless, watch, unstable }) {
+  #learn(program, { outcome, reached, way, kills, endless, watch, unstable, work }) {
+    this.effort += 1 + work / VISITS;
     for (const id of reached) this.reached.add(id);
     for (const id of endless) this.#loops(id);
     if (outcome.kind === 'hint') return void this.#next.push(...follow(program, outcome));
     if (outcome.kind === 'bad' || outcome.native) return undefined;
     if (watch !== null) this.#next.push(watching(program, watch));
-    this.#keep(program, outcome, reached);
+    this.#keep(program, outcome, reached, way, work);
     if (!kills.length) return undefined;
     if (unstable) return kills.forEach((id) => this.unstable.add(id));
     const sane = this.variations.isSane(program, outcome);
     const news = sane ? kills : kills.filter((id) => !this.poorly.has(id));
     if (news.length) this.found.push({ program, outcome, kills, sane });
     for (const id of news) (sane ? this.alive.delete(id) : this.poorly.add(id));
-    if (news.length) this.#lastKill = this.programs;
     return undefined;
   }
 
   /** Keeps a program for varying, where it goes a way through the code that few others kept go. */
-  #keep(program, outcome, reached) {
+  #keep(program, outcome, reached, visited, work) {
     if (!reached.length && this.entries.length > 60) return;
-    const way = `${reached.join()} ${outcome.kind} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
+    const way = `${visited} ${outcome.kind} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
     const count = this.#signatures.get(way) ?? 0;
     if (count >= ENTRIES) return;
     this.#signatures.set(way, count + 1);
-    this.entries.push({ program, reached, cost: this.variations.cost(program), near: null });
+    const familiar = this.#familiar.has(fingerprint(program)) ? FAMILIAR : 1;
+    const cost = this.variations.cost(program) * familiar + work / VISITS;
+    this.entries.push({ program, reached, cost, near: null, traced: false });
   }
 }
 

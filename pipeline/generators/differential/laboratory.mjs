@@ -9,7 +9,7 @@ import path from 'node:path';
 const WATCHDOG_MS = 1500; // longest one run may take
 const START_MS = 10_000; // longest the modules may take to load
 const HEAP_MB = 256;
-const MOST_DEATHS = 12; // of one search; then what is left is given up
+const MOST_DEATHS = 16; // of one search; then what is left is given up
 
 export class GivenUp extends Error {}
 
@@ -31,23 +31,25 @@ export class Laboratory {
     return exports;
   }
 
-  /** Reply to an order. What was run when the worker died is avoided the next time, and noted in `lethal`. */
+  /**
+   * Reply to an order. Where the worker dies of it, it is given again with every run noted; what was run at the next
+   * death is avoided from then on and handed to `lethal`.
+   */
   async order(message, lethal = () => {}) {
     const avoid = [...(message.avoid ?? [])];
+    let careful = false;
     for (;;) {
       if (!this.#child) await this.start();
-      const { reply, died } = await this.#asked(message, avoid);
-      if (reply?.failed) throw new GivenUp(reply.failed);
-      if (reply) return reply;
+      const answer = await this.#ask({ ...message, avoid, careful }, WATCHDOG_MS);
+      if (answer.failed) throw new GivenUp(answer.failed);
+      if (!answer.died) return answer;
       if (++this.deaths > MOST_DEATHS) throw new GivenUp('too many runs hung or ended the process');
-      avoid.push(this.lastNote);
-      lethal(this.lastNote, died);
+      if (careful) {
+        avoid.push(this.lastNote);
+        lethal(this.lastNote);
+      }
+      careful = true;
     }
-  }
-
-  async #asked(message, avoid) {
-    const answer = await this.#ask({ ...message, avoid }, WATCHDOG_MS);
-    return answer.died ? answer : { reply: answer };
   }
 
   stop() {

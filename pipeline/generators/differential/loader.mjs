@@ -15,10 +15,15 @@ export class Loader {
   #sources = new Map(); // url → { text, cachedData }
   #foreign = new Map(); // url → namespace: packages and built-ins are shared by all instances
 
-  /** root: absolute path of the project. files: what programs may name, relative to root. */
-  constructor(root, files) {
+  /** root: absolute path of the project. files: what programs may name. texts: file → source other than the file's. */
+  constructor(root, files, texts = {}) {
     this.#root = fs.realpathSync(root) + path.sep;
     this.#files = files;
+    for (const [file, text] of Object.entries(texts)) this.#sources.set(this.#url(file), { text });
+  }
+
+  #url(file) {
+    return pathToFileURL(path.join(this.#root, file)).href;
   }
 
   /** A fresh instance of the whole project: file → namespace. Throws what a module throws as it loads. */
@@ -27,7 +32,7 @@ export class Loader {
     const modules = new Map();
     const namespaces = {};
     for (const file of this.#files) {
-      const url = pathToFileURL(path.join(this.#root, file)).href;
+      const url = this.#url(file);
       if (!fs.existsSync(fileURLToPath(url))) continue;
       const module = await this.#module(url, modules);
       if (module.status === 'unlinked') await module.link((specifier, from) => this.#link(specifier, from.identifier, modules));

@@ -160,8 +160,15 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
 
 function enclose(open, items, show, close, column, indent, pad) {
   if (!items.length) return open + close;
-  const flat = open + pad + items.map((item) => show(item, { column: -Infinity, indent })).join(', ') + pad + close;
+  const texts = items.map((item) => show(item, { column: -Infinity, indent }));
+  const flat = open + pad + texts.join(', ') + pad + close;
   if (column + flat.length <= WIDTH || column === -Infinity) return flat;
+  if (open === '(') {
+    // As formatters do: only the last argument is broken, where it is a list or a record and the rest fits.
+    const before = open + texts.slice(0, -1).map((text) => `${text}, `).join('');
+    const broken = /^[[{]/.test(texts.at(-1)) && show(items.at(-1), { column: WIDTH, indent });
+    if (broken && column + before.length < WIDTH - 1) return before + broken + close;
+  }
   const deeper = `${indent}  `;
   const lines = items.map((item) => deeper + show(item, { column: deeper.length + 1, indent: deeper }));
   return `${open}\n${lines.join(',\n')},\n${indent}${close}`;

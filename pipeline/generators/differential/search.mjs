@@ -14,6 +14,7 @@ import { GivenUp, Laboratory } from './laboratory.mjs';
 import { importedFiles, readTests } from './seeds.mjs';
 import { select } from './select.mjs';
 import { nodes, parseSource, study } from './source.mjs';
+import { traced } from './trace.mjs';
 import { Random, Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
@@ -36,14 +37,16 @@ async function searchFile(request, { file, source }, shared) {
 
   const { parser, modules, sources, tests, style } = shared;
   let knowledge;
+  let texts;
   try {
     knowledge = study(parser, { ...sources, [file]: source });
+    texts = Object.fromEntries(Object.entries(sources).map(([name, text]) => [name, traced(parser, text)]));
   } catch (error) {
     return unsupported(`the source does not parse: ${error.message}`);
   }
   const staticIds = mutants.filter((m) => m.static).map((m) => m.id);
   const files = [file, ...modules.filter((f) => f !== file)];
-  const lab = new Laboratory({ root: request.root, files, staticIds, keepsState: knowledge.keepsState });
+  const lab = new Laboratory({ root: request.root, files, texts, staticIds, keepsState: knowledge.keepsState });
   try {
     const exports = await lab.start();
     const random = new Random(request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7));

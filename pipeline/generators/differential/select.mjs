@@ -1,6 +1,6 @@
 /** From all that was found to the fewest and smallest programs that keep every kill. */
 
-import { isData, list, lit, record } from './program.mjs';
+import { isData, list, lit, record, walkProgram } from './program.mjs';
 import { sites } from './variations.mjs';
 
 const MOST_SHRINKS = 40;
@@ -98,6 +98,7 @@ async function shrink({ lab, variations, avoid }, { program, kills }) {
   let smallest = program;
   for (let n = 0; n < MOST_SHRINKS; n++) {
     const limit = variations.cost(smallest);
+    smallest = withoutIdleNames(smallest);
     const candidates = simpler(smallest, variations)
       .map((p) => ({ p, cost: variations.cost(p) }))
       .filter(({ cost }) => cost < limit - 0.01)
@@ -113,12 +114,19 @@ async function shrink({ lab, variations, avoid }, { program, kills }) {
   return { program: smallest };
 }
 
+/** The same program where a step whose value nothing uses gives it no name. */
+function withoutIdleNames(program) {
+  const isUsed = (name, from) => {
+    const rest = { steps: program.steps.slice(from), observe: program.observe };
+    return [...walkProgram(rest)].some((e) => e.k === 'var' && e.name === name);
+  };
+  const steps = program.steps.map((step, i) => (step.bind && !isUsed(step.bind, i + 1) ? { ...step, bind: null } : step));
+  return { ...program, steps };
+}
+
 function simpler(program, variations) {
   const { steps } = program;
   const found = steps.flatMap((step, i) => (step.bind ? [] : [{ ...program, steps: steps.toSpliced(i, 1) }]));
-  for (const [i, { bind }] of steps.entries()) {
-    if (bind && !JSON.stringify([steps.slice(i + 1), program.observe], plainJson).includes(`"name":"${bind}"`)) found.push({ ...program, steps: steps.toSpliced(i, 1) });
-  }
   for (const { expr, name, put } of sites(program, variations)) {
     if (expr.k === 'call' || expr.k === 'new') if (expr.args.length) found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
     if (!isData(expr)) continue;
@@ -127,8 +135,6 @@ function simpler(program, variations) {
   }
   return found;
 }
-
-const plainJson = (_, v) => (typeof v === 'bigint' ? String(v) : v);
 
 function smallerData(expr) {
   if (expr.k === 'list') return [list([]), ...expr.items.map((_, i) => list(expr.items.toSpliced(i, 1)))];

@@ -45,15 +45,17 @@ const ARRAY_METHODS = /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|fo
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
- * { numbers, strings, named, functions, classes, keepsState } of all `sources` (file → text) together.
+ * { numbers, strings, named, functions, classes, keys, keepsState } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
+ * keys: name of a variable, parameter or field → the keys read from it.
  */
 export function study(parser, sources) {
-  const knowledge = { numbers: new Set(), strings: new Set(), named: new Map(), functions: new Map(), classes: new Map(), keepsState: false };
+  const knowledge = { numbers: new Set(), strings: new Set(), named: new Map(), functions: new Map(), classes: new Map(), keys: new Map(), keepsState: false };
   for (const text of Object.values(sources)) {
     const tree = parseSource(parser, text);
     collectLiterals(tree, knowledge);
     collectFunctions(tree, knowledge);
+    collectKeys(tree, knowledge);
     knowledge.keepsState ||= keepsState(tree.program);
   }
   return knowledge;
@@ -85,6 +87,17 @@ function collectLiterals(tree, { numbers, strings, named }) {
     if (node.type === 'LogicalExpression') remember(named, nameOf(node.left), literalOf(node.right));
     // A lookup table's keys are what somebody looks up in it.
     if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator') strings.add(propertyName(node));
+  }
+}
+
+function collectKeys(tree, { keys }) {
+  for (const [node, ancestors] of nodes(tree.program)) {
+    if (!/MemberExpression$/.test(node.type) || node.computed || node.property.type !== 'Identifier') continue;
+    const parent = ancestors.at(-1);
+    if (/CallExpression$/.test(parent?.type) && parent.callee === node) continue;
+    const { object } = node;
+    const name = object.type === 'Identifier' ? object.name : (object.property?.id?.name ?? object.property?.name);
+    if (name && node.property.name !== 'length') remember(keys, name.replace(/^_+/, ''), node.property.name);
   }
 }
 

@@ -40,9 +40,10 @@ export class Variations {
     Object.assign(this, { knowledge, exports, file, random });
     this.pools = new Map(); // name → fingerprint → expr
     this._kinds = new Map();
-    this.calls = new Map(); // Class.method → exprs of calls seen
+    this.calls = new Map(); // function or Class.method → fingerprint → arguments that the tests give
     for (const [name, values] of knowledge.named) for (const value of values) this.#pool(name).set(flat(lit(value)), lit(value));
     this.likely = new Map(); // as pools, from the tests alone
+    this.seen = new Map(); // every literal that the tests give, whatever its name
     for (const program of seeds) this.#learn(program);
     this.numbers = [...new Set([0, 1, 2, -1, 10, 100, ...[...knowledge.numbers].flatMap((n) => [n, n + 1, n - 1])])];
     this.strings = [...new Set(['', 'a', 'A', ' ', 'a b', ...knowledge.strings, ...[...knowledge.strings].map((s) => s.toUpperCase()), ...[...knowledge.strings].map((s) => s.toLowerCase())])];
@@ -58,10 +59,11 @@ export class Variations {
       if (!isData(expr) || name === null) continue;
       this.#pool(name).set(flat(expr), expr);
       this.#pool(name, this.likely).set(flat(expr), expr);
+      if (expr.k === 'lit') this.seen.set(flat(expr), expr);
     }
     for (const expr of walkProgram(program)) {
-      const key = expr.k === 'call' ? this.calleeKey(expr, program) : null;
-      if (key?.includes('.')) this.#pool(key, this.calls).set(flat(expr), expr.args);
+      const key = expr.k === 'call' || expr.k === 'new' ? this.calleeKey(expr, program) : null;
+      if (key) this.#pool(key, this.calls).set(flat(expr), expr.args);
     }
   }
 
@@ -115,9 +117,9 @@ export class Variations {
     if (cls && this.exports[this.file]?.[cls] === 'class') return create(exported(this.file, cls), []);
     switch (kind ?? (pool.length ? kindOf(pool[0]) : null)) {
       case 'number':
-        return lit(this.random.pick(this.numbers));
+        return this.#literal('number', this.numbers);
       case 'string':
-        return lit(this.random.pick(this.strings));
+        return this.#literal('string', this.strings);
       case 'boolean':
         return lit(this.random.next() < 0.5);
       case 'function':
@@ -129,21 +131,39 @@ export class Variations {
       case 'record':
         return record(keys.filter(() => this.random.next() < 0.7).map((key) => [key, depth > 2 ? lit(1) : this.fresh({ name: key }, depth + 1)]));
       default:
-        return this.random.next() < 0.5 ? lit(this.random.pick(this.numbers)) : lit(this.random.pick(this.strings));
+        return this.random.next() < 0.5 ? this.#literal('number', this.numbers) : this.#literal('string', this.strings);
     }
   }
 
-  /** Exprs to stand where `expr` stands, likeliest first. */
+  /** One that the tests give somewhere, or one that the source suggests. */
+  #literal(kind, suggested) {
+    const seen = [...this.seen.values()].filter((e) => kindOf(e) === kind);
+    return seen.length && this.random.next() < 0.5 ? this.random.pick(seen) : lit(this.random.pick(suggested));
+  }
+
+  /** Exprs to stand where `expr` stands. */
   alternatives(expr, name) {
+    return [...this.likelyFor(expr, name), ...this.#near(expr, name)];
+  }
+
+  /** Those that a reader of the tests would think of: seen under the same name, flipped, one item more or less. */
+  likelyFor(expr, name) {
     const pool = [...(this.pools.get(name)?.values() ?? [])];
-    return [...pool, ...this.#near(expr, name)];
+    switch (kindOf(expr)) {
+      case 'number':
+        return [...pool, lit(expr.v + 1), lit(expr.v - 1), lit(0)];
+      case 'string':
+        return [...pool, lit('')];
+      default:
+        return [...pool, ...this.#near(expr, name)];
+    }
   }
 
   #near(expr, name) {
     switch (kindOf(expr)) {
       case 'number': {
         const n = expr.v;
-        return [...new Set([n + 1, n - 1, 0, 1, -n, n * 2, n * 10, Math.trunc(n / 2), n + 0.5, ...this.numbers])].map(lit);
+        return [...new Set([n + 1, n - 1, 0, 1, -n, n * 2, n * 10, n * 1000, Math.trunc(n / 2), n + 0.5, ...this.numbers])].map(lit);
       }
       case 'string':
         return [...this.strings, ...this.#nearStrings(expr.v)].map(lit);
@@ -217,9 +237,11 @@ export class Variations {
     for (const { params } of this.knowledge.functions.values()) {
       for (const p of params) {
         add(p.name, p.keys);
-        // What an item of a list is called in the source: items → item.
-        if (p.name?.endsWith('s')) add(p.name, this.knowledge.functions.size ? [] : p.keys);
       }
+    }
+    for (const [name, keys] of this.knowledge.keys) {
+      add(name, keys);
+      add(elementOf(`${name}s`), keys); // what an item of a list is called in the source: product, products
     }
     for (const [name, pool] of this.pools) for (const e of pool.values()) if (e.k === 'record') add(name, e.entries.map(([key]) => key));
     return this._keysOf;
@@ -256,15 +278,20 @@ export class Variations {
     return params.slice(0, optionalOnes ? params.length : needed).map((p) => this.fresh(p));
   }
 
-  /** Programs that differ from `program` in one place. */
+  /** Ways to programs that differ from `program` in one place: { likely, others }. */
   near(program) {
-    const found = [];
+    const likely = [];
+    const others = [];
     for (const { expr, name, put } of sites(program, this)) {
-      if (isData(expr)) for (const other of this.alternatives(expr, name)) if (other !== expr) found.push(put(other));
-      if (expr.k === 'call' || expr.k === 'new') found.push(...this.#nearCalls(expr, program).map(put));
+      if (isData(expr)) {
+        for (const other of this.likelyFor(expr, name)) if (other !== expr) likely.push(() => put(other));
+        if (expr.k === 'lit') for (const other of this.#near(expr, name)) others.push(() => put(other));
+      }
+      if (expr.k === 'call' || expr.k === 'new') for (const other of this.#nearCalls(expr, program)) likely.push(() => put(other));
     }
-    found.push(...this.#nearSteps(program), ...this.#otherLooks(program), ...this.#equalLeaves(program));
-    return found;
+    for (const other of [...this.#nearSteps(program), ...this.#otherLooks(program)]) likely.push(() => other);
+    for (const other of this.#equalLeaves(program)) others.push(() => other);
+    return { likely, others };
   }
 
   #nearCalls(expr, program) {
@@ -286,6 +313,10 @@ export class Variations {
     for (const [i, step] of steps.entries()) {
       if (!step.bind) found.push({ ...program, steps: steps.toSpliced(i, 1) }, { ...program, steps: steps.toSpliced(i, 0, step) });
       const before = steps[i - 1];
+      if (!step.bind && step.expr.k === 'call' && step.expr.fn.k === 'get' && step.expr.fn.of.k === 'var') {
+        const expr = this.#someCall(step.expr.fn.of, program);
+        if (expr) found.push({ ...program, steps: steps.with(i, { bind: null, expr, wait: false }) });
+      }
       if (before && !before.bind && !step.bind) found.push({ ...program, steps: steps.with(i, before).with(i - 1, step) });
       const cls = step.bind ? this.classOf(local(step.bind), program) : null;
       if (!cls || steps.length > 8) continue;
@@ -297,6 +328,15 @@ export class Variations {
       }
     }
     return found;
+  }
+
+  /** A call of any method of what a variable holds; null where its class isn't known. */
+  #someCall(of, program) {
+    const cls = this.classOf(of, program);
+    const methods = cls ? this.members(cls).filter((m) => m.call) : [];
+    if (!methods.length) return null;
+    const { name } = this.random.pick(methods);
+    return call(get(of, name), this.freshArgs(`${cls.name}.${name}`, this.random.below(2)));
   }
 
   /** The same steps, then a look at something else; what was looked at becomes a step where it may change things. */
@@ -336,10 +376,11 @@ export class Variations {
       const places = [...sites(changed, this)].filter(({ expr }) => isData(expr) || expr.k === 'call' || expr.k === 'new');
       const choice = this.random.next();
       let options;
-      if (choice < 0.75 && places.length) {
+      if (choice < (changed.steps.length ? 0.5 : 0.8) && places.length) {
         const { expr, name, put } = this.random.pick(places);
-        options = (isData(expr) ? this.alternatives(expr, name) : this.#nearCalls(expr, changed)).map(put);
-      } else options = choice < 0.85 ? this.#equalLeaves(changed) : choice < 0.95 ? this.#nearSteps(changed) : this.#otherLooks(changed);
+        const some = this.random.next() < 0.6 ? this.likelyFor(expr, name) : this.alternatives(expr, name);
+        options = (isData(expr) ? some : this.#nearCalls(expr, changed)).map(put);
+      } else options = this.random.pick([() => this.#equalLeaves(changed), () => this.#nearSteps(changed), () => this.#otherLooks(changed)])();
       if (options.length) changed = this.random.pick(options);
     }
     return changed;
@@ -365,6 +406,7 @@ export class Variations {
     if (seen?.has(flat(expr))) return 1;
     const { v } = expr;
     const stranger = this.isNonsense(expr, name) ? 8 : 0;
+    if (v === '') return 2.5 + stranger;
     if (typeof v === 'string') return 1.3 + stranger + v.length * 0.12 + (v.match(/[^\w -]/g)?.length ?? 0) * 0.3;
     if (typeof v === 'number') return 1.3 + stranger + String(v).length * 0.15 + (Number.isInteger(v) ? 0 : 1) + (v < 0 ? 0.3 : 0);
     return 1.3 + stranger;
@@ -402,9 +444,10 @@ export class Variations {
     return [...first].filter((key) => !own.has(key) && rest.every((keys) => keys.has(key))).length;
   }
 
-  /** Data that no caller would give, not even by mistake: an object for a string, a number for a list. */
+  /** What no caller would give, not even by mistake: an object for a string, fewer arguments than any test gives. */
   isAbsurd(program) {
     for (const { expr, name } of sites(program, this)) {
+      if ((expr.k === 'call' || expr.k === 'new') && expr.args.length < this.#fewest(expr, program)) return true;
       if (!isData(expr) || name === null) continue;
       const kinds = this.#kindsOf(name);
       const isHollow = expr.k === 'lit' && (expr.v === null || expr.v === undefined);
@@ -413,12 +456,20 @@ export class Variations {
     return false;
   }
 
+  #fewest(expr, program) {
+    const key = this.calleeKey(expr, program);
+    const seen = [...(this.calls.get(key)?.values() ?? [])];
+    if (!seen.length) return 0;
+    return Math.min(this.params(key).findLastIndex((p) => !p.optional) + 1, ...seen.map((args) => args.length));
+  }
+
   /** Would a reader take this program for a test somebody meant? */
   isSane(program, outcome) {
+    if (/undefined|NaN|\[object/.test(outcome.message ?? '')) return false;
     if (outcome.kind === 'value') for (const e of walkProgram({ steps: [], observe: outcome.expr })) if (Number.isNaN(e.v)) return false;
     for (const { expr, name } of sites(program, this)) {
       if (this.isNonsense(expr, name)) return false;
-      if ((expr.k === 'call' || expr.k === 'new') && this.#missing(expr, name, program)) return false;
+      if (this.#missing(expr, name, program)) return false;
     }
     return true;
   }

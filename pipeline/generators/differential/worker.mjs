@@ -1,6 +1,7 @@
 /**
  * Runs programs on the original and on its mutants, in a process of its own. It decides nothing: it is told what to
- * run (a message), notes on descriptor 3 what it is about to run, and says what came of it (a message).
+ * run (a message), notes on descriptor 3 which program it is about to run (in a careful order: with which mutant), and
+ * says what came of it (a message).
  */
 
 import fs from 'node:fs';
@@ -8,10 +9,11 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { Loader } from './loader.mjs';
 import { Unprintable, describe, isData } from './program.mjs';
+import { NOTE } from './trace.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
-const MOST_HITS = 20_000; // visits to mutated places in one run of the original; more is taken for an endless loop
-const MORE_HITS = 10; // times as many as the original, plus 1000: what a mutant may take
+const MOST_HITS = 60_000; // visits to mutated places in one run of the original; more is taken for an endless loop
+const MORE_HITS = 5; // times as many as the original, plus 1000: what a mutant may take
 const PATIENCE_MS = 200; // for a promise to settle
 
 const engine = (globalThis.__stryker__ ??= {});
@@ -23,17 +25,17 @@ class Endless extends Error {}
 /** A run was stopped, or could not be performed as a test would perform it: nothing is known of it. */
 class Unusable extends Error {}
 
-let hits = {};
+let hits = {}; // mutant id → visits, of the run that was last
 let hitCount = 0;
-let hitLimit = MOST_HITS;
-const counter = new Proxy({}, {
-  get: (_, id) => hits[id],
-  set: (_, id, count) => {
+let hitLimit = 0;
+let work = 0; // visits in all runs of an order: what it cost, whatever the machine
+const counting = {
+  set: (target, id, count) => {
     if (++hitCount > hitLimit) throw new Endless();
-    hits[id] = count;
+    target[id] = count;
     return true;
   },
-});
+};
 
 // --- evaluating -----------------------------------------------------------------------------------------------------
 
@@ -144,9 +146,10 @@ async function settle(promise) {
 function arm(mutant, world, limit) {
   enter(world);
   hits = {};
+  work += hitCount;
   hitCount = 0;
   hitLimit = limit;
-  engine.mutantCoverage.perTest.run = counter;
+  engine.mutantCoverage.perTest.run = new Proxy(hits, counting);
   engine.activeMutant = mutant;
   engine.hitCount = 0;
   engine.hitLimit = limit;
@@ -177,7 +180,7 @@ async function perform(program, namespaces, mutant, world, limit) {
     return { value: next.value, args: run.lastArgs, hits: hitCount };
   } catch (error) {
     if (error instanceof Endless || /^Stryker: Hit count limit/.test(error?.message)) return { unusable: 'endless', endless: true };
-    if (error instanceof Exited || error instanceof Unusable || !run.inCode) return { unusable: String(error?.message) };
+    if (error instanceof Exited || error instanceof Unusable || error?.code === 'ERR_ACCESS_DENIED' || !run.inCode) return { unusable: String(error?.message) };
     return { error, at: run.at, hits: hitCount };
   } finally {
     disarm();
@@ -243,6 +246,8 @@ function changedArgument(program, original, mutated) {
 // --- the orders -----------------------------------------------------------------------------------------------------
 
 let loader;
+let tracing; // a loader of the sources that note what they compare, and its instance
+let tracedShared;
 let shared; // the instance that all runs use where modules keep no state
 let stateful = false;
 let statics = new Set(); // ids of mutants that act while a module loads
@@ -277,7 +282,7 @@ async function namespacesFor(mutant, fresh) {
 async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than } = {}) {
   const namespaces = await namespacesFor(mutant, fresh);
   if (!namespaces) return { unusable: 'the module does not load' };
-  return perform(program, namespaces, mutant, world, than ? than.hits * MORE_HITS + 1000 : MOST_HITS);
+  return perform(program, namespaces, mutant, world, than ? Math.min(than.hits * MORE_HITS + 1000, 2 * MOST_HITS) : MOST_HITS);
 }
 
 async function isStable(program, outcome, fresh) {
@@ -287,8 +292,9 @@ async function isStable(program, outcome, fresh) {
   return true;
 }
 
-async function start({ root, files, staticIds, keepsState }) {
+async function start({ root, files, texts, staticIds, keepsState }) {
   loader = new Loader(root, files);
+  tracing = new Loader(root, files, texts);
   statics = new Set(staticIds);
   stateful = keepsState;
   try {
@@ -301,8 +307,18 @@ async function start({ root, files, staticIds, keepsState }) {
   }
 }
 
+/** A short name of the way a run took: what it visited, and whether once, twice or often. */
+function wayOf(visits) {
+  let hash = 2166136261;
+  for (const [id, count] of Object.entries(visits)) {
+    hash = Math.imul(hash ^ Number(id), 16777619);
+    hash = Math.imul(hash ^ Math.min(count, 3), 16777619);
+  }
+  return hash;
+}
+
 /** Each program on the original, then on each mutant of `alive` that it reaches. */
-async function explore({ programs, alive, avoid }) {
+async function explore({ programs, alive, avoid, careful }) {
   const wanted = new Set(alive);
   const skip = new Set(avoid);
   const results = [];
@@ -310,26 +326,29 @@ async function explore({ programs, alive, avoid }) {
     note(`${index} -`);
     const original = await runOn(program);
     const reached = Object.keys(hits).filter((id) => wanted.has(id));
+    const way = wayOf(hits);
     const outcome = judge(program, original);
-    const result = { outcome, reached, kills: [], endless: [], watch: null, unstable: false };
+    const result = { outcome, reached, way, kills: [], endless: [], watch: null, unstable: false, work: 0 };
     results.push(result);
+    work = hitCount;
     if (!asserts(outcome)) continue;
     const candidates = new Set([...reached, ...alive.filter((id) => statics.has(id))]);
     for (const id of candidates) {
       if (skip.has(id) || skip.has(`${index} ${id}`)) continue;
-      note(`${index} ${id}`);
+      if (careful) note(`${index} ${id}`);
       const mutated = await runOn(program, id, { than: original });
       if (mutated.endless) result.endless.push(id);
       if (fails(outcome, mutated)) result.kills.push(id);
       else result.watch ??= changedArgument(program, original, mutated);
     }
     if (result.kills.length && !(await isStable(program, outcome, false))) result.unstable = true;
+    result.work = work + hitCount;
   }
   return { results };
 }
 
 /** The first of `candidates` that is stable and still fails for all of `must`; index -1 where none is. */
-async function choose({ candidates, must, avoid }) {
+async function choose({ candidates, must, avoid, careful }) {
   const skip = new Set(avoid);
   for (const [index, program] of candidates.entries()) {
     if (skip.has(`${index} -`)) continue;
@@ -341,7 +360,7 @@ async function choose({ candidates, must, avoid }) {
     for (const id of must) {
       all &&= !skip.has(`${index} ${id}`);
       if (!all) break;
-      note(`${index} ${id}`);
+      if (careful) note(`${index} ${id}`);
       if (!fails(outcome, await runOn(program, id, { than: original }))) all = false;
     }
     if (all && (await isStable(program, outcome, false))) return { index, outcome };
@@ -350,7 +369,7 @@ async function choose({ candidates, must, avoid }) {
 }
 
 /** In modules loaded for each run: what the original gives in every world, and which of `ids` fail in each of them. */
-async function confirm({ program, ids, avoid }) {
+async function confirm({ program, ids, avoid, careful }) {
   const skip = new Set(avoid);
   note('0 -');
   const original = await runOn(program, undefined, { fresh: true });
@@ -359,7 +378,7 @@ async function confirm({ program, ids, avoid }) {
   const kills = [];
   for (const id of ids) {
     if (skip.has(`0 ${id}`)) continue;
-    note(`0 ${id}`);
+    if (careful) note(`0 ${id}`);
     let always = true;
     for (const world of WORLDS) always &&= fails(outcome, await runOn(program, id, { world, fresh: true, than: original }));
     if (always) kills.push(id);
@@ -367,7 +386,48 @@ async function confirm({ program, ids, avoid }) {
   return { outcome, kills };
 }
 
-const orders = { start, explore, choose, confirm };
+const MOST_PAIRS = 60;
+let pairs = new Map();
+
+globalThis[NOTE] = (operator, a, b) => {
+  const telling = a !== b && typeof a === typeof b && (typeof a === 'number' || typeof a === 'string');
+  if (telling && pairs.size < MOST_PAIRS && String(a).length + String(b).length < 120) pairs.set(`${a} ${b}`, [a, b]);
+  return compare(operator, a, b);
+};
+
+function compare(operator, a, b) {
+  switch (operator) {
+    case '===':
+      return a === b;
+    case '!==':
+      return a !== b;
+    case '==':
+      return a == b;
+    case '!=':
+      return a != b;
+    case '<':
+      return a < b;
+    case '<=':
+      return a <= b;
+    case '>':
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
+
+/** The pairs of values that a run of the original compares and finds different. */
+async function trace({ program, avoid }) {
+  if (avoid.includes('0 -')) return { pairs: [] };
+  note('0 -');
+  arm(undefined, WORLDS[0], MOST_HITS);
+  if (stateful || !tracedShared) tracedShared = await tracing.instance();
+  pairs = new Map();
+  await perform(program, tracedShared, undefined, WORLDS[0], MOST_HITS);
+  return { pairs: [...pairs.values()] };
+}
+
+const orders = { start, explore, choose, confirm, trace };
 
 const tell = process.send.bind(process);
 install();

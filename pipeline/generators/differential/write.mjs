@@ -62,21 +62,17 @@ export class Writer {
 
   // --- titles -------------------------------------------------------------------------------------------------------
 
+  /** The first that fits in a line and is not taken: what it is, what it gives, and when, in as much detail as fits. */
   #title(program, outcome) {
-    const subject = this.#subject(program);
-    const tries = [1, 2, 3].map((detail) => `${subject.name} ${this.#result(program, outcome)}${subject.condition(detail)}`);
-    tries.push(`${tries.at(-1)}, after ${program.steps.length} steps`);
-    for (const title of tries.map(fit)) {
-      if (this.taken.has(title)) continue;
-      this.taken.add(title);
-      return title;
-    }
-    for (let n = 2; ; n++) {
-      const title = `${fit(tries[0])}, case ${n}`;
-      if (this.taken.has(title)) continue;
-      this.taken.add(title);
-      return title;
-    }
+    const { name, condition } = this.#subject(program);
+    const results = [this.#result(program, outcome, true), this.#result(program, outcome, false)];
+    const titles = [2, 3, 1, 0].flatMap((detail) => results.map((result) => oneLine(`${name} ${result}${condition(detail)}`)));
+    titles.push(oneLine(`${name} ${results[0]}`), oneLine(`${name} ${results[1]}`));
+    const base = titles.find((title) => title.length <= TITLE) ?? cut(titles.at(-1), TITLE);
+    let title = titles.find((t) => t.length <= TITLE && !this.taken.has(t)) ?? base;
+    for (let n = 2; this.taken.has(title); n++) title = `${base} (${n})`;
+    this.taken.add(title);
+    return title;
   }
 
   #subject(program) {
@@ -120,7 +116,7 @@ export class Writer {
   }
 
   #arguments(args, params, detail) {
-    if (!args.length) return '';
+    if (!args.length || detail === 0) return '';
     const single = args.length === 1;
     const parts = args.map((arg, i) => this.#argument(arg, params[i]?.name, single, detail)).filter(Boolean);
     return parts.length ? ` for ${join(parts)}` : '';
@@ -150,14 +146,14 @@ export class Writer {
     const told = acts.map((e) => {
       const name = e.fn.name ?? 'it';
       const text = `${name}(${e.args.map((a) => this.#flat(a)).join(', ')})`;
-      return text.length <= SHORT ? text : name;
+      return detail && text.length <= SHORT ? text : name;
     });
     const most = 1 + detail;
     return ` after ${told.length <= most ? join(told) : `${told.length} calls, the last ${told.at(-1)}`}`;
   }
 
-  #result({ observe }, outcome) {
-    if (outcome.kind === 'throw') return `throws ${outcome.name} ${quote(cut(outcome.message, 50), this.style.mark)}`;
+  #result({ observe }, outcome, inFull) {
+    if (outcome.kind === 'throw') return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
     const verb = observe.k === 'get' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
     const { expr } = outcome;
     const text = this.#flat(expr);
@@ -174,7 +170,7 @@ export class Writer {
 
 const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 const shorten = (text) => cut(text, SHORT);
-const fit = (text) => cut(text.replace(/\s+/g, ' '), TITLE);
+const oneLine = (text) => text.replace(/\s+/g, ' ');
 const join = (parts) => (parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`);
 
 /** The same program with its own names other than the imported ones. */

@@ -1,0 +1,3 @@
+process.exit(4);
+
+export const add = (a, b) => a + b;
