@@ -15,11 +15,12 @@ import io
 import json
 import os
 import queue
+import select
 import sys
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -152,14 +153,15 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         return lanes
 
 
-def _is_read() -> bool:
-    """Is there still somebody at the other end of standard output? If not (`| head`), nothing is written any more."""
-    try:
-        os.write(1, b"")
-        sys.__stdout__.flush()
-    except (BrokenPipeError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _unread() -> bool:
+    """Has the reader of standard output gone? What is written from now on then goes nowhere."""
+    poll = select.poll()
+    poll.register(1, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
         return False
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
     return True
 
 
@@ -279,10 +281,9 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def run_tasks(self, task_dispatcher: Any) -> None:
         self._dispatcher = task_dispatcher
-        self.say(self._lanes.line)
-        self._warn_of_memory()
         try:
-            while self._turns():
+            self._guarded(self._greet)
+            while self._guarded(self._turn):
                 pass
         except BaseException:
             self._slots.close()
@@ -291,14 +292,20 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
                 running.thread.join()
             raise
 
-    def _turns(self) -> bool:
+    def _guarded(self, act: Callable[[], bool]) -> bool:
+        """Where nobody reads standard output any more (`| head`), stop as for a signal."""
         try:
-            return self._turn()
+            return act()
         except BrokenPipeError:
-            if self._signals.hit or _is_read():
+            if self._signals.hit or not _unread():
                 raise
             self._signals.stop()
             return True
+
+    def _greet(self) -> bool:
+        self.say(self._lanes.line)
+        self._warn_of_memory()
+        return True
 
     def _turn(self) -> bool:
         """Start what can start, then wait for one thing to end. False when all is over."""

@@ -158,8 +158,8 @@ class Worktree:
     def changed(self) -> tuple[str, ...]:
         """Paths, relative to the project, that differ from the tree it was reset to, new ones included."""
         said = self.git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").out
-        paths = [e[3:] for e in said.decode(errors="surrogateescape").split("\0") if e]
-        # status is relative to the top
+        # The first letter compares index and HEAD, which differ by the user's own edits; the second tells what ran here.
+        paths = [e[3:] for e in said.decode(errors="surrogateescape").split("\0") if e and e[1] != " "]
         return tuple(sorted(_relative(p, self.repository.prefix) for p in paths))
 
 

@@ -34,8 +34,10 @@ export class Writer {
   #assertion({ observe, wait }, outcome, show) {
     const { strict } = this.style;
     if (outcome.kind === 'throw') {
+      // What throws is the call: a copy of its result's keys is never made. A list is: it may be what throws.
+      const throwing = observe.k === 'spread' && observe.as === 'record' ? observe.of : observe;
       const expected = record([['name', lit(outcome.name)], ['message', lit(outcome.message)]]);
-      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [{ k: wait ? 'async arrow' : 'arrow', of: observe }, expected]);
+      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [{ k: wait ? 'async arrow' : 'arrow', of: throwing }, expected]);
       return [show(wait ? { k: 'await', of: check } : check)];
     }
     const equal = outcome.expr.k === 'lit' ? (strict ? 'equal' : 'strictEqual') : strict ? 'deepEqual' : 'deepStrictEqual';
