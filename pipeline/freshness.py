@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
 from pipeline.model import Scope
-from pipeline.results import Candidates, Landed, Outcome, Proofs, find
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
 from pipeline.steps import Baseline, Confirmed, Inputs
 from pipeline.store import digest
@@ -32,6 +32,8 @@ class Freshness:
         baseline = self._find(scope, "baseline.json", Baseline)
         if found is None or baseline is None or baseline.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
             return False
+        if self._find(scope, "survivors.json", Survivors) is None:
+            return False
         states = self.session.snapshot.states
         if any(states.get(path) != state for path, state in found.inputs.items()):
             return False
@@ -51,28 +53,28 @@ class Freshness:
         found = self._find(scope, f"proofs.{round_}.json", Proofs)
         if found is None or found.outcome is not Outcome.OK:
             return False
+        if self._find(scope, f"survivors.{round_}.json", Survivors) is None:
+            return False
         states = self.session.snapshot.states
         return all(states.get(path) == state for path, state in found.inputs.items())
 
     def landed(self, scope: Scope) -> bool:
-        """The landing branch, as it is now, stands on HEAD and holds the file that was landed."""
+        """The landing branch, as it is now, stands on HEAD and holds the file that was landed of these proofs."""
         found = self._find(scope, "landed.json", Landed)
         if found is None or found.outcome is not Outcome.OK or found.held:
+            return False
+        rounds = range(self.session.plan.generate.last_round + 1)
+        proofs = [self._find(scope, f"proofs.{r}.json", Proofs) for r in rounds]
+        if found.proofs != digest(converter.unstructure(proofs)):
             return False
         try:
             branch = self.session.branch
         except Refused:
             return False
-        return branch.on_head and branch.states.get(scope.write) == found.content and not self._to_be_held(scope)
-
-    def _to_be_held(self, scope: Scope) -> bool:
-        """Whether something of it was proved on an edit that is not committed."""
+        # What was proved on an edit that is not committed is to be held.
         uncommitted = self.session.snapshot.uncommitted
-        if not uncommitted:
-            return False
-        rounds = range(self.session.plan.generate.last_round + 1)
-        found = (self._find(scope, f"proofs.{r}.json", Proofs) for r in rounds)
-        return any(p is not None and p.proved and not uncommitted.isdisjoint(p.inputs) for p in found)
+        to_be_held = any(p and p.proved and not uncommitted.isdisjoint(p.inputs) for p in proofs)
+        return branch.on_head and branch.states.get(scope.write) == found.content and not to_be_held
 
     def confirmed(self, scope: Scope) -> bool:
         """What was measured on the branch is what is on it."""

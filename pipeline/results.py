@@ -141,6 +141,7 @@ class Landed:
     theirs: tuple[str, ...] = ()  # titles that somebody else has put there with another text
     rejected: tuple[str, ...] = ()  # tests that a person took out
     withdrawn: tuple[str, ...] = ()  # tests of ours that came off, each with its reason
+    proofs: str = ""  # digest of the proofs that it was made from
 
 
 def dump(path: Path, value: Any) -> bool:

@@ -29,9 +29,8 @@ class Signals:
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if (
-                    signal.getsignal(number) is not signal.SIG_IGN
-                ):  # nohup's, or a shell's for what is in the background
+                # Ignored: nohup does that, and a shell for what it puts in the background. It stays so.
+                if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._handle)
         return self
 

@@ -22,7 +22,7 @@ from pipeline.measuring import Measurement
 from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, is_survivor, score
 from pipeline.proof import Bench, prove
-from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, dump, find
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, converter, dump, find
 from pipeline.runner import Attempt, Slot
 from pipeline.session import Session
 from pipeline.store import Stored, digest
@@ -236,7 +236,7 @@ class Steps:
             began = time.time()
             landed = Landed(Outcome.UNVERIFIED, str(error))
         self.session.moved()
-        self._write(scope, "landed.json", landed)
+        self._write(scope, "landed.json", attrs.evolve(landed, proofs=digest(converter.unstructure(all_proofs))))
         line = landed.detail.split("\n")[0] or f"{len(landed.titles)} tests on {landing.branch}"
         fields = {"held": landed.held, "titles": len(landed.titles), "lock_wait": began - waiting}
         return {key: Attempt(landed.outcome, line=line, fields={**fields, "detail": landed.detail})}

@@ -151,7 +151,7 @@ class World:
 
     def script(self, rules: list[dict[str, Any]]) -> None:
         """What the stand-in for claude answers from now on."""
-        (self.root.parent / "script.json").write_text(json.dumps({"rules": rules}))
+        (self.root.parent / "script.json").write_text(json.dumps(rules))
 
     def use_claude(self, rounds: int = 1, also: str = "") -> None:
         text = self.read("tasks.yaml").replace(

@@ -55,10 +55,13 @@ class Laboratory:
         imports = sorted({line for test in tests for line in test.imports})
         file.write_text("\n".join([*imports, "", *(test.code for test in tests)]) + "\n")
         env = {"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "__STRYKER_ACTIVE_MUTANT__": mutant}
-        mocha = ["node", "node_modules/mocha/bin/mocha.js", "--reporter", "json", str(file)]
-        run = subprocess.run(mocha, cwd=self.root, env=env, capture_output=True, timeout=60)
+        out = self.root / "results.json"
+        mocha = ["node", "node_modules/mocha/bin/mocha.js", "--reporter", "json", "--reporter-option", f"output={out}"]
+        subprocess.run([*mocha, str(file)], cwd=self.root, env=env, stdout=subprocess.DEVNULL, timeout=60)
+        results = json.loads(out.read_text())["tests"]
         file.unlink()
-        return {test["fullTitle"]: test["err"] for test in json.loads(run.stdout)["tests"]}
+        out.unlink()
+        return {test["fullTitle"]: test["err"] for test in results}
 
     def prove(self, reply: SearchReply) -> None:
         """Every test passes on the original and fails for each mutant that it claims, as the proof demands."""
@@ -113,7 +116,6 @@ def test_boundaries_of_given_and_of_computed_values_are_met(laboratory: Open) ->
     reply = lab.search()
     lab.prove(reply)
     assert lab.missed(reply) == set()
-    assert any("isBulk(250, 19), true" in test.code for test in reply.tests) or "4750" in reply.tests[-1].code
 
 
 def test_arguments_come_from_constants_and_helpers_of_the_tests(laboratory: Open) -> None:
@@ -183,14 +185,14 @@ def test_a_mutant_that_never_ends_costs_itself_and_not_the_file(laboratory: Open
     reply = lab.search()
     lab.prove(reply)
     assert reply.stats["files"][0]["deaths"] > 0
-    assert "n / 2 => n * 2" not in lab.missed(reply)
+    assert not lab.missed(reply) & {"n / 2 => n * 2", "(n) => n / 2 => () => undefined"}
 
 
 def test_a_mutant_that_eats_memory_costs_itself_and_not_the_file(laboratory: Open) -> None:
     lab = laboratory("hoards")
     reply = lab.search()
     lab.prove(reply)
-    assert "n * 2 => n / 2" not in lab.missed(reply)
+    assert not lab.missed(reply) & {"n * 2 => n / 2", "(n) => n * 2 => () => undefined"}
 
 
 def test_code_that_ends_the_process_or_leaves_it_is_not_asserted(laboratory: Open) -> None:

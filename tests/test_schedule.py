@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.schedule import Lanes, Priorities, Ready, Start, Work, lanes, max_slots, startable
@@ -299,6 +299,7 @@ def simulate(plan: tuple[Planned, ...], *, serial: bool, extras: random.Random |
     return started
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(plans(), st.randoms(use_true_random=False))
 def test_no_plan_exceeds_a_pool_shares_a_lock_or_starves_a_task(
     plan: tuple[Planned, ...], extras: random.Random
@@ -307,6 +308,7 @@ def test_no_plan_exceeds_a_pool_shares_a_lock_or_starves_a_task(
     simulate(plan, serial=False, extras=extras)
 
 
+@settings(deadline=None)
 @given(plans())
 def test_serial_follows_doits_order_among_what_is_ready(plan: tuple[Planned, ...]) -> None:
     unbatched = tuple(attrs.evolve(p, ready=attrs.evolve(p.ready, batch=None)) for p in plan)
@@ -316,6 +318,7 @@ def test_serial_follows_doits_order_among_what_is_ready(plan: tuple[Planned, ...
     simulate(plan, serial=True)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.1, 50), min_size=1, max_size=30), st.integers(1, 6))
 def test_the_dearest_set_of_a_batch_without_its_least_task_is_no_dearer_than_the_cheapest(
     costs: list[float], slots: int

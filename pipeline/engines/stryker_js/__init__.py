@@ -32,6 +32,7 @@ OLDEST_NODE = 20
 CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
 )
+_VERSION = re.compile(r"v(\d+)\.")
 _OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
 
 
@@ -52,13 +53,14 @@ class StrykerJS:
 
     def _version(self, root: Path) -> str:
         node = self.node()
-        script = self._script(root)
         packages = [
-            _package_version(root, p) for p in ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
+            f"{p.rpartition('/')[2]} {json.loads((_package(root, p) / 'package.json').read_text())['version']}"
+            for p in ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
         ]
         major = process.run([node, "--version"], cwd=root).text.strip().split(".")[0]
         ours = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HERE.glob("*.mjs")))).hexdigest()[:12]
-        return " ".join([*packages, f"node {major}", f"command {script}" if self.config.command else "", ours]).strip()
+        command = ["command", *self.config.command] if self.config.command else []
+        return " ".join([*packages, f"node {major}", *command, ours])
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
@@ -83,7 +85,7 @@ class StrykerJS:
             if not found:
                 raise EngineError("Node.js not found: install it, or `pip install 'doit-mutate[node]'`")
             versions = {w: process.run([w, "--version"], cwd=Path.cwd()).text.strip() for w in dict.fromkeys(found)}
-            good = [w for w, v in versions.items() if int(v.lstrip("v").split(".")[0] or 0) >= OLDEST_NODE]
+            good = [w for w, v in versions.items() if (m := _VERSION.match(v)) and int(m[1]) >= OLDEST_NODE]
             if not good:
                 raise EngineError(
                     f"Node.js {versions[found[0]]} at {found[0]} is too old: StrykerJS needs {OLDEST_NODE} or newer; "
@@ -275,13 +277,8 @@ class StrykerJS:
 
     # -- what is installed
 
-    def _script(self, root: Path) -> str:
-        if self.config.command:
-            return " ".join(self.config.command)
-        return str(root / "node_modules/@stryker-mutator/core/bin/stryker.js")
-
     def _command(self, root: Path) -> tuple[str, ...]:
-        return self.config.command or (self.node(), self._script(root))
+        return self.config.command or (self.node(), str(_package(root, "@stryker-mutator/core") / "bin/stryker.js"))
 
     def _user_config(self, root: Path) -> str | None:
         if self.config.config:
@@ -291,11 +288,11 @@ class StrykerJS:
         return next((n for n in CONFIG_NAMES if (root / n).is_file()), None)
 
 
-def _package_version(root: Path, package: str) -> str:
+def _package(root: Path, package: str) -> Path:
+    """Where Node.js finds a package: in the project, or above it. Raises EngineError."""
     for folder in (root, *root.parents):
-        manifest = folder / "node_modules" / package / "package.json"
-        if manifest.is_file():
-            return f"{package.rpartition('/')[2]} {json.loads(manifest.read_text())['version']}"
+        if (folder / "node_modules" / package / "package.json").is_file():
+            return folder / "node_modules" / package
     raise EngineError(
         f"{package} is not installed in {root}: run `npm install --save-dev {package}`, or name the task that "
         "installs it under engine.needs"

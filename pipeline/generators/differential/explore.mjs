@@ -1,10 +1,10 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
-import { fingerprint, get, local, spread } from './program.mjs';
+import { fingerprint, get, isPresentable, local, spread } from './program.mjs';
 import { meetings } from './trace.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
-const VISITS = 1_000; // that cost as much as one program
+const VISITS = 500; // that cost as much as one program
 const QUOTA = 450; // effort spent on one mutant, before the search leaves it to luck
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
@@ -47,11 +47,19 @@ export class Exploration {
     for (const seed of seeds) this.#familiar.add(fingerprint(seed));
     await this.#run(seeds);
     await this.#run(this.variations.basics());
+    await this.#spendQuotas();
+    await this.#tryNonsense();
+  }
+
+  async #spendQuotas() {
     for (let id = this.#neediest(); id && !this.late; id = this.#neediest()) {
       const before = this.effort;
       await this.#run(await this.#around(id));
       this.#spent.set(id, (this.#spent.get(id) ?? 0) + Math.max(this.effort - before, BATCH / 4));
     }
+  }
+
+  async #tryNonsense() {
     for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
       if (this.late || !this.alive.size) break;
       if (entry.reached.some((id) => this.alive.has(id))) await this.#run(this.variations.nonsense(entry.program));
@@ -82,7 +90,7 @@ export class Exploration {
     const entry = entries.find((e) => !e.traced);
     if (!entry) return [];
     entry.traced = true;
-    const { pairs } = await this.lab.order({ order: 'trace', program: entry.program });
+    const { pairs } = (await this.lab.order({ order: 'trace', program: entry.program }, 1)) ?? { pairs: [] };
     return this.#sample(meetings(entry.program, pairs, this.variations), MEETINGS).map((make) => make());
   }
 
@@ -144,14 +152,12 @@ export class Exploration {
 
   async #explore(programs) {
     this.programs += programs.length;
-    const order = { order: 'explore', programs, alive: this.wanted, avoid: [...this.avoid] };
-    const { results } = await this.lab.order(order, (note) => this.#lethal(note));
-    results.forEach((result, i) => this.#learn(programs[i], result));
-  }
-
-  #lethal(note) {
-    const id = note.split(' ')[1];
-    if (id && id !== '-') this.#loops(id, LOOPS / 2);
+    await this.lab.explore(programs, {
+      alive: this.wanted,
+      avoid: [...this.avoid],
+      onResult: (program, result) => this.#learn(program, result),
+      onLethal: (id) => this.#loops(id, LOOPS / 2),
+    });
   }
 
   #loops(id, weight = 1) {
@@ -165,12 +171,12 @@ export class Exploration {
     for (const id of reached) this.reached.add(id);
     for (const id of endless) this.#loops(id);
     if (outcome.kind === 'hint') return void this.#next.push(...follow(program, outcome));
-    if (outcome.kind === 'bad' || outcome.native) return undefined;
+    if (!isPresentable(outcome)) return undefined;
     if (watch !== null) this.#next.push(watching(program, watch));
     this.#keep(program, outcome, reached, way, work);
     if (!kills.length) return undefined;
     if (unstable) return kills.forEach((id) => this.unstable.add(id));
-    const sane = this.variations.isSane(program, outcome);
+    const sane = this.variations.isSane(program);
     const news = sane ? kills : kills.filter((id) => !this.poorly.has(id));
     if (news.length) this.found.push({ program, outcome, kills, sane });
     for (const id of news) (sane ? this.alive.delete(id) : this.poorly.add(id));

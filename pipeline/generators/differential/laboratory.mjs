@@ -4,14 +4,26 @@
  */
 
 import { spawn } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 
 const WATCHDOG_MS = 1500; // longest one run may take
+const TICK_MS = 100;
 const START_MS = 10_000; // longest the modules may take to load
-const HEAP_MB = 256;
-const MOST_DEATHS = 16; // of one search; then what is left is given up
+const HEAP_MB = 192;
+const MOST_DEATHS = 10; // of one search; then what is left is given up
 
 export class GivenUp extends Error {}
+
+/** Milliseconds of CPU that a process has used; Infinity where the system doesn't say. */
+function cpuMs(pid) {
+  try {
+    const fields = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10; // in ticks of 1/100 s
+  } catch {
+    return Infinity;
+  }
+}
 
 export class Laboratory {
   deaths = 0;
@@ -32,24 +44,51 @@ export class Laboratory {
   }
 
   /**
-   * Reply to an order. Where the worker dies of it, it is given again with every run noted; what was run at the next
-   * death is avoided from then on and handed to `lethal`.
+   * Runs programs on the original and on the mutants of `alive` that they reach; `onResult` gets each program's result as
+   * it comes, so that a later death takes none of them. A program whose original ends the worker has no result; a mutant
+   * that does so is passed over in that program, and handed to `onLethal`.
    */
-  async order(message, lethal = () => {}) {
-    const avoid = [...(message.avoid ?? [])];
+  async explore(programs, { alive, avoid, onResult, onLethal = () => {} }) {
+    let left = programs;
+    let spared = [];
     let careful = false;
-    for (;;) {
+    while (left.length) {
       if (!this.#child) await this.start();
-      const answer = await this.#ask({ ...message, avoid, careful }, WATCHDOG_MS);
+      let done = 0;
+      const onPart = (result) => onResult(left[done++], result);
+      const { failed, died } = await this.#ask({ order: 'explore', programs: left, alive, avoid, spared, careful }, WATCHDOG_MS, onPart);
+      if (failed) throw new GivenUp(failed);
+      if (!died) return;
+      this.#countDeath();
+      if (done) spared = [];
+      left = left.slice(done);
+      careful = this.lastNote.endsWith('+');
+      if (careful) continue;
+      const id = this.lastNote.split(' ')[1];
+      if (id === '-') left = left.slice(1);
+      else {
+        spared = [...spared, id];
+        onLethal(id);
+      }
+    }
+  }
+
+  #countDeath() {
+    if (++this.deaths > MOST_DEATHS) throw new GivenUp('too many runs hung or ended the process');
+  }
+
+  /** Reply to an order, given again without what the worker died of; null once it died `most` times of this one. */
+  async order(message, most = MOST_DEATHS) {
+    const avoid = [];
+    while (avoid.length < most) {
+      if (!this.#child) await this.start();
+      const answer = await this.#ask({ ...message, avoid }, WATCHDOG_MS);
       if (answer.failed) throw new GivenUp(answer.failed);
       if (!answer.died) return answer;
-      if (++this.deaths > MOST_DEATHS) throw new GivenUp('too many runs hung or ended the process');
-      if (careful) {
-        avoid.push(this.lastNote);
-        lethal(this.lastNote);
-      }
-      careful = true;
+      this.#countDeath();
+      avoid.push(this.lastNote);
     }
+    return null;
   }
 
   stop() {
@@ -57,7 +96,7 @@ export class Laboratory {
     this.#child = null;
   }
 
-  #ask(message, patience) {
+  #ask(message, patience, onPart) {
     this.#child ??= this.#spawn();
     const child = this.#child;
     this.lastNote = '';
@@ -71,19 +110,27 @@ export class Laboratory {
         child.stdio[3].removeAllListeners('data');
         resolve(answer);
       };
-      // Ticks, not the clock: while this process itself is held up, no tick passes.
+      // Ticks, not the clock: while this process itself is held up, no tick passes. And on a machine that is busy with
+      // other things a worker that was given no time does not hang.
+      let spent = 0;
       const timer = setInterval(() => {
-        idle += 100;
-        if (idle <= patience) return;
+        if (idle === 0) spent = cpuMs(child.pid);
+        idle += TICK_MS;
+        const starved = cpuMs(child.pid) - spent < patience / 2;
+        if (idle <= patience || (starved && idle <= 5 * patience)) return;
         why = 'hangs';
         child.kill('SIGKILL');
-      }, 100);
+      }, TICK_MS);
       child.stdio[3].on('data', (chunk) => {
         idle = 0;
         const notes = chunk.trimEnd();
         this.lastNote = notes.slice(notes.lastIndexOf('\n') + 1);
       });
-      child.once('message', ({ reply }) => done(reply));
+      child.on('message', ({ part, reply }) => {
+        idle = 0;
+        if (part) onPart(part);
+        else done(reply);
+      });
       child.once('exit', (exitCode, signal) => {
         this.#child = null;
         done({ died: why ?? `exit ${exitCode ?? signal}` });

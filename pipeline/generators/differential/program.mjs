@@ -98,6 +98,14 @@ export function describe(value, room = { left: 80 }, depth = 0) {
   return record(Object.entries(value).map(([key, v]) => [key, inner(v)]));
 }
 
+/** Is an outcome one that a test may assert? What only a wrong input gives is no behaviour. */
+export function isPresentable({ kind, native, message, expr }) {
+  if (kind === 'throw') return !native && !BLUNDER.test(message);
+  if (kind !== 'value') return false;
+  return [...walk(expr)].every((e) => !Number.isNaN(e.v) && !(typeof e.v === 'string' && BLUNDER.test(e.v)));
+}
+
+const BLUNDER = /\b(NaN|undefined)\b|\[object /;
 const WIDTH = 100;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 

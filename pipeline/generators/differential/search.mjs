@@ -52,7 +52,10 @@ async function searchFile(request, { file, source }, shared) {
     const random = new Random(request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7));
     const variations = new Variations(knowledge, tests, exports, file, random);
     const exploration = new Exploration(lab, variations, mutants.map((m) => m.id), started + request.budgetMs);
-    await exploration.search(tests);
+    await exploration.search(tests).catch((error) => {
+      if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
+      [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
+    });
     Object.assign(stats, { programs: exploration.programs, seeds: tests.length, keepsState: knowledge.keepsState });
     const { tests: chosen, unconfirmed } = await select(exploration);
     const found = chosen.map((test) => ({ ...test, variations, keys: test.kills.map((id) => byId.get(id).key) }));
@@ -63,7 +66,7 @@ async function searchFile(request, { file, source }, shared) {
     if (!(error instanceof GivenUp)) throw error;
     return unsupported(error.message);
   } finally {
-    stats.deaths = lab.deaths;
+    stats.deaths += lab.deaths;
     stats.ms = Math.round(performance.now() - started);
     lab.stop();
   }
@@ -134,5 +137,9 @@ export async function search(request) {
   return { tests, missed: results.flatMap((r) => r.missed), stats: { files: results.map((r) => r.stats) } };
 }
 
-const request = JSON.parse(fs.readFileSync(0, 'utf8'));
-process.stdout.write(JSON.stringify(await search(request)));
+try {
+  process.stdout.write(JSON.stringify(await search(JSON.parse(fs.readFileSync(0, 'utf8')))));
+} catch (error) {
+  process.stderr.write(`${error.stack}\n${error.message.split('\n')[0]}\n`); // the last line is what is shown
+  process.exitCode = 1;
+}

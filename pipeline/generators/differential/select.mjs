@@ -36,15 +36,11 @@ function withoutNeedless(rows) {
 async function matrix(exploration, programs, ids) {
   const { lab, variations } = exploration;
   const rows = [];
-  for (let i = 0; i < programs.length; i += 48) {
-    const batch = programs.slice(i, i + 48);
-    const { results } = await lab.order({ order: 'explore', programs: batch, alive: ids });
-    for (const [j, { outcome, kills, unstable }] of results.entries()) {
-      if (unstable || !kills.length) continue;
-      const sane = variations.isSane(batch[j], outcome);
-      rows.push({ program: batch[j], outcome, kills, cost: variations.cost(batch[j]), sane });
-    }
-  }
+  const onResult = (program, { outcome, kills, unstable }) => {
+    if (unstable || !kills.length) return;
+    rows.push({ program, outcome, kills, cost: variations.cost(program), sane: variations.isSane(program) });
+  };
+  await lab.explore(programs, { alive: ids, avoid: [], onResult });
   return rows;
 }
 
@@ -65,9 +61,10 @@ export async function select(exploration) {
     if (!candidates.length) break;
     for (const row of inTiers(candidates)) {
       const small = await shrink(exploration, row);
-      let result = await lab.order({ order: 'confirm', program: small.program, ids });
+      const confirm = async (p) => (await lab.order({ order: 'confirm', program: p, ids })) ?? { outcome: null, kills: [] };
+      let result = await confirm(small.program);
       if (!row.kills.every((id) => result.kills.includes(id)) && small.program !== row.program) {
-        const whole = await lab.order({ order: 'confirm', program: row.program, ids });
+        const whole = await confirm(row.program);
         if (whole.kills.length > result.kills.length) [result, small.program] = [whole, row.program];
       }
       rows = rows.filter((other) => other.program !== row.program);
@@ -94,7 +91,7 @@ function inTiers(rows) {
   }).filter((row) => row.kills.length);
 }
 
-async function shrink({ lab, variations, avoid }, { program, kills }) {
+async function shrink({ lab, variations }, { program, kills }) {
   let smallest = program;
   for (let n = 0; n < MOST_SHRINKS; n++) {
     const limit = variations.cost(smallest);
@@ -106,9 +103,9 @@ async function shrink({ lab, variations, avoid }, { program, kills }) {
       .slice(0, 150)
       .map(({ p }) => p);
     if (!candidates.length) break;
-    const { index, outcome } = await lab.order({ order: 'choose', candidates, must: kills, avoid: [...avoid] });
+    const { index } = (await lab.order({ order: 'choose', candidates, must: kills }, 2)) ?? { index: -1 };
     if (index < 0) break;
-    if (!variations.isSane(candidates[index], outcome) && variations.isSane(smallest, outcome)) break;
+    if (!variations.isSane(candidates[index]) && variations.isSane(smallest)) break;
     smallest = candidates[index];
   }
   return { program: smallest };

@@ -1,14 +1,14 @@
 /**
  * Runs programs on the original and on its mutants, in a process of its own. It decides nothing: it is told what to
- * run (a message), notes on descriptor 3 which program it is about to run (in a careful order: with which mutant), and
- * says what came of it (a message).
+ * run (a message), notes on descriptor 3 what it is about to run ("<program> -" on the original, "<program> +" on mutants,
+ * where one mutant has to be known "<program> <mutant>"), and says what came of it (a message).
  */
 
 import fs from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 
 import { Loader } from './loader.mjs';
-import { Unprintable, describe, isData } from './program.mjs';
+import { Unprintable, describe, isData, isPresentable } from './program.mjs';
 import { NOTE } from './trace.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
@@ -317,68 +317,61 @@ function wayOf(visits) {
   return hash;
 }
 
-/** Each program on the original, then on each mutant of `alive` that it reaches. */
-async function explore({ programs, alive, avoid, careful }) {
+/** Each program on the original, then on each mutant of `alive` that it reaches; its result is a message of its own. */
+async function explore({ programs, alive, avoid, spared, careful }) {
   const wanted = new Set(alive);
   const skip = new Set(avoid);
-  const results = [];
   for (const [index, program] of programs.entries()) {
     note(`${index} -`);
     const original = await runOn(program);
-    const reached = Object.keys(hits).filter((id) => wanted.has(id));
-    const way = wayOf(hits);
     const outcome = judge(program, original);
-    const result = { outcome, reached, way, kills: [], endless: [], watch: null, unstable: false, work: 0 };
-    results.push(result);
+    const reached = Object.keys(hits).filter((id) => wanted.has(id));
+    const result = { outcome, reached, way: wayOf(hits), kills: [], endless: [], watch: null, unstable: false, work: 0 };
     work = hitCount;
-    if (!asserts(outcome)) continue;
-    const candidates = new Set([...reached, ...alive.filter((id) => statics.has(id))]);
-    for (const id of candidates) {
-      if (skip.has(id) || skip.has(`${index} ${id}`)) continue;
-      if (careful) note(`${index} ${id}`);
-      const mutated = await runOn(program, id, { than: original });
-      if (mutated.endless) result.endless.push(id);
-      if (fails(outcome, mutated)) result.kills.push(id);
-      else result.watch ??= changedArgument(program, original, mutated);
+    if (asserts(outcome)) {
+      note(`${index} +`);
+      for (const id of new Set([...reached, ...alive.filter((id) => statics.has(id))])) {
+        if (skip.has(id) || (index === 0 && spared.includes(id))) continue;
+        if (careful) note(`${index} ${id}`);
+        const mutated = await runOn(program, id, { than: original });
+        if (mutated.endless) result.endless.push(id);
+        if (fails(outcome, mutated)) result.kills.push(id);
+        else result.watch ??= changedArgument(program, original, mutated);
+      }
+      if (result.kills.length && !(await isStable(program, outcome, false))) result.unstable = true;
+      result.work = work + hitCount;
     }
-    if (result.kills.length && !(await isStable(program, outcome, false))) result.unstable = true;
-    result.work = work + hitCount;
+    tell({ part: result });
   }
-  return { results };
+  return {};
 }
 
-/** The first of `candidates` that is stable and still fails for all of `must`; index -1 where none is. */
-async function choose({ candidates, must, avoid, careful }) {
-  const skip = new Set(avoid);
+/** The first of `candidates` that is stable and fails for all of `must`; index -1 where none is. */
+async function choose({ candidates, must, avoid }) {
   for (const [index, program] of candidates.entries()) {
-    if (skip.has(`${index} -`)) continue;
-    note(`${index} -`);
+    if (avoid.includes(`${index} +`)) continue;
+    note(`${index} +`);
     const original = await runOn(program);
     const outcome = judge(program, original);
-    if (!asserts(outcome) || outcome.native) continue;
+    if (!isPresentable(outcome)) continue;
     let all = true;
-    for (const id of must) {
-      all &&= !skip.has(`${index} ${id}`);
-      if (!all) break;
-      if (careful) note(`${index} ${id}`);
-      if (!fails(outcome, await runOn(program, id, { than: original }))) all = false;
-    }
+    for (const id of must) all &&= fails(outcome, await runOn(program, id, { than: original }));
     if (all && (await isStable(program, outcome, false))) return { index, outcome };
   }
   return { index: -1 };
 }
 
 /** In modules loaded for each run: what the original gives in every world, and which of `ids` fail in each of them. */
-async function confirm({ program, ids, avoid, careful }) {
-  const skip = new Set(avoid);
+async function confirm({ program, ids, avoid }) {
+  if (avoid.includes('0 -')) return { outcome: null, kills: [] };
   note('0 -');
   const original = await runOn(program, undefined, { fresh: true });
   const outcome = judge(program, original);
   if (!asserts(outcome) || !(await isStable(program, outcome, true))) return { outcome: null, kills: [] };
   const kills = [];
   for (const id of ids) {
-    if (skip.has(`0 ${id}`)) continue;
-    if (careful) note(`0 ${id}`);
+    if (avoid.includes(`0 ${id}`)) continue;
+    note(`0 ${id}`);
     let always = true;
     for (const world of WORLDS) always &&= fails(outcome, await runOn(program, id, { world, fresh: true, than: original }));
     if (always) kills.push(id);

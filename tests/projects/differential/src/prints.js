@@ -1,5 +1,5 @@
 export function shout(word) {
-  const line = word.repeat(1000);
-  for (let i = 0; i < 25_000; i++) process.stdout.write(line);
+  const line = word.repeat(10_000);
+  for (let i = 0; i < 2_500; i++) process.stdout.write(line);
   return word.toUpperCase();
 }

@@ -1,0 +1,200 @@
+"""Whatever ends a run, the next one goes on: nothing finished is redone, nothing half done is believed, none is paid
+for twice, and nobody is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from conftest import World, kill_tree
+
+SCOPES = {"src/cart.js", "src/label.js", "src/price.js"}
+KILLS = {
+    "kills": [1],
+    "title": "the gate opens for its word",
+    "imports": ["import assert from 'node:assert/strict';", "import { gate } from '../src/label.js';"],
+    "code": "it('the gate opens for its word', () => {\n  assert.equal(gate('sesame seed'), 'open');\n});",
+}
+ANSWER = {"match": "*", "text": json.dumps({"tests": [KILLS]})}
+
+
+def prepared(world: World) -> World:
+    """Every scope has all the way to go again, and a model is asked about one of them."""
+    world.use_claude()
+    for scope in SCOPES:
+        world.write(scope, f"// Edited.\n{world.read(scope)}")
+    world.commit()
+    world.script([ANSWER])
+    return world
+
+
+def branch(world: World) -> tuple[str, list[str]]:
+    """What a branch holds, and its commits in an order of their own: scopes land as they get there."""
+    return world.git("rev-parse", "mutate/main^{tree}"), sorted(world.subjects())
+
+
+@pytest.fixture(scope="module")
+def undisturbed(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
+    """The branch after a run that nothing disturbs."""
+    import shutil
+
+    place = tmp_path_factory.mktemp("undisturbed") / "w"
+    shutil.copytree(driven_once.root.parent, place, symlinks=True)
+    env = {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
+    world = prepared(World(place / "repo", place / "home", env))
+    world.doit("-n", "2", "mutate")
+    assert KILLS["title"] in world.titles("test/label.mutants.test.js")
+    return branch(world)
+
+
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """A shell makes what it starts in the background, and all below, deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def alive(world: World) -> list[str]:
+    """Processes that a run in this world has started and that live on."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("DOIT_MUTATE_HOME") == str(world.home):
+                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_for(process: subprocess.Popen[bytes], seen: Callable[[], bool], world: World) -> None:
+    for _ in range(6000):
+        if seen():
+            return
+        assert process.poll() is None, (world.root.parent / "out").read_text()
+        time.sleep(0.01)
+    raise AssertionError("it did not come to that")
+
+
+def ended(world: World, kind: str) -> set[str]:
+    """Scopes whose task of this kind the run has come to the end of."""
+    try:
+        return {e["scope"] for e in world.events() if e["kind"] == kind and e["lane"] and e["outcome"] != "interrupted"}
+    except (IndexError, ValueError):  # not begun; half a line
+        return set()
+
+
+def children(world: World) -> list[dict[str, Any]]:
+    """The journal: programs that run now."""
+    found = []
+    for entry in (world.root / "cache" / "processes").glob("*.json"):
+        try:
+            found.append(json.loads(entry.read_text()))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def runs(world: World, word: str) -> bool:
+    return any(word in word_ for child in children(world) for word_ in child["argv"])
+
+
+MOMENTS: dict[str, Callable[[World], bool]] = {
+    "the engine measures": lambda world: runs(world, "stryker.js"),
+    "the first baselines are there": lambda world: bool(ended(world, "baseline")),
+    "the model is asked": lambda world: bool(world.calls()),
+    "the first is proved": lambda world: len(ended(world, "search")) == 3 and runs(world, "run_tests.mjs"),
+    "the first has landed": lambda world: bool(ended(world, "land")),
+}
+
+
+def finished(world: World) -> set[str]:
+    return {e["task"] for e in world.events() if e["lane"] and e["outcome"] in ("ok", "cached")}
+
+
+def goes_on(world: World, done_before: set[str], undisturbed: tuple[str, list[str]]) -> None:
+    """A plain run ends what was begun, and tidies up."""
+    world.doit("-n", "2", "mutate")
+    redone = done_before & {e["task"] for e in world.events() if e["lane"]}
+    assert not redone
+    assert branch(world) == undisturbed
+    assert world.git("worktree", "list").count("\n") == 1
+    assert not list((world.home / "cache" / "worktrees").glob("*/*/"))
+    assert alive(world) == []
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_after_kill_9_a_plain_run_goes_on(driven: World, undisturbed: tuple[str, list[str]], moment: str) -> None:
+    world = prepared(driven)
+    run = world.start("-n", "2", "mutate")
+    wait_for(run, lambda: MOMENTS[moment](world), world)
+    kill_tree(run)
+    goes_on(world, finished(world), undisturbed)
+    assert len(world.calls()) == 1
+
+
+def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(
+    driven: World, undisturbed: tuple[str, list[str]]
+) -> None:
+    world = prepared(driven)
+    world.script([{**ANSWER, "delay": 5}])
+    run = world.start("-n", "2", "mutate")
+    wait_for(run, lambda: bool(world.calls()), world)
+    kill_tree(run)
+    (call,) = world.calls()
+    goes_on(world, finished(world), undisturbed)
+    assert len(world.calls()) == 1
+    assert world.events("run-started")[0]["calls_waited_for"] == 1
+    (event,) = world.events("call")
+    assert event["outcome"] == "ok" and event["recovered"]
+    assert event["tokens"]["output"] == call["usage"]["output_tokens"]
+
+
+def test_a_call_that_died_with_its_run_is_counted_as_lost_and_asked_again(
+    driven: World, undisturbed: tuple[str, list[str]]
+) -> None:
+    world = prepared(driven)
+    world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
+    run = world.start("-n", "2", "mutate")
+    wait_for(run, lambda: bool(world.calls()) and runs(world, "claude"), world)
+    (call,) = (c for c in children(world) if c["keep"])
+    kill_tree(run)
+    os.killpg(call["pid"], signal.SIGKILL)
+    goes_on(world, finished(world), undisturbed)
+    assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
+    assert len(world.calls()) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["the engine measures", "the model is asked", "the first has landed"])
+def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
+    driven: World, undisturbed: tuple[str, list[str]], number: signal.Signals, moment: str
+) -> None:
+    world = prepared(driven)
+    if moment == "the model is asked":
+        world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
+    run = world.start("-n", "2", "mutate")
+    wait_for(run, lambda: MOMENTS[moment](world), world)
+    run.send_signal(number)
+    assert run.wait(30) == 130, (world.root.parent / "out").read_text()
+    assert "Traceback" not in (world.root.parent / "out").read_text()
+    assert alive(world) == []
+    assert world.git("worktree", "list").count("\n") == 1
+    goes_on(world, finished(world), undisturbed)
+
+
+def test_a_run_with_nothing_to_do_removes_what_a_dead_one_left(driven: World) -> None:
+    dead = next(iter((driven.home / "cache" / "worktrees").iterdir())) / "20200101T000000.000000Z-1"
+    driven.git("worktree", "add", "--quiet", "--detach", str(dead / "validation-0"), "HEAD")
+    assert driven.git("worktree", "list").count("\n") == 2
+    driven.doit("-n", "2", "mutate")
+    assert driven.git("worktree", "list").count("\n") == 1
+    assert not Path(dead).exists()

@@ -1,0 +1,497 @@
+"""What stands on the landing branch, whatever has become of it, of HEAD and of the project in the meantime."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PLAN, World, make_world
+
+BRANCH = "mutate/main"
+CART, LABEL, PRICE = WRITES = tuple(f"test/{stem}.mutants.test.js" for stem in ("cart", "label", "price"))
+SCOPES = {"src/cart.js", "src/label.js", "src/price.js"}
+MODELS = "opens for the one word"
+ONE_SCOPE = PLAN.replace("src/*.js", "src/label.js")
+REPLY = f"```js\nit('{MODELS}', () => {{\n  assert.equal(gate('sesame seed'), 'open');\n}});\n```"
+
+
+@pytest.fixture(scope="session")
+def landed_once(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    place = tmp_path_factory.mktemp("landed") / "w"
+    world = copied(driven_once, place)
+    world.use_claude()
+    world.write("notes.txt", "one\n")
+    world.script([{"match": "src/label.js", "text": REPLY}, {"match": "*", "text": '{"tests": []}'}])
+    world.commit("ask a model too")
+    world.doit("-n", "2", "mutate")
+    assert MODELS in world.titles(LABEL)
+    return world
+
+
+@pytest.fixture
+def landed(landed_once: World, tmp_path: Path) -> World:
+    """A copy of a repository where every scope has landed, src/label.js with a test that a model wrote."""
+    return copied(landed_once, tmp_path / "w")
+
+
+def copied(world: World, place: Path) -> World:
+    shutil.copytree(world.root.parent, place, symlinks=True)
+    env = {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
+    return World(place / "repo", place / "home", env)
+
+
+def on(world: World, branch: str = BRANCH) -> dict[str, list[str]]:
+    """Titles on a branch, by file."""
+    return {write: sorted(world.titles(write, branch)) for write in WRITES}
+
+
+def mutate(world: World, *, code: int = 0, calls: int = 0, branch: str = BRANCH) -> str:
+    """Run the plan; what must be so after every run; what it said."""
+    before = len(world.calls())
+    done = world.doit("-n", "2", "mutate", code=code)
+    assert len(world.calls()) == before + calls
+    assert "disagree" not in done.out
+    if code == 0:
+        world.git("merge-base", "--is-ancestor", "HEAD", branch)
+        assert set(world.git("diff", "--name-only", "HEAD", branch).split("\n")) <= {*WRITES, ""}
+        for write in WRITES:
+            titles = world.titles(write, branch)
+            assert len(titles) == len(set(titles))
+    return done.out
+
+
+def at_rest(world: World) -> None:
+    """The same again does nothing."""
+    tip = world.git("for-each-ref", "refs/heads")
+    assert "nothing to do: 0 engine runs, 0 calls" in mutate(world)
+    assert world.git("for-each-ref", "refs/heads") == tip
+
+
+def theirs(world: World, act: Callable[[Path], None], branch: str = BRANCH) -> str:
+    """A person's commit on a branch: what they do to the files of a checkout of it."""
+    place = world.root.parent / "theirs"
+    world.git("worktree", "add", "--quiet", str(place), branch)
+    act(place)
+    for words in (["add", "--all"], ["commit", "--quiet", "--message", "by hand"]):
+        world.git("-C", str(place), *words)
+    world.git("worktree", "remove", "--force", str(place))
+    return world.git("rev-parse", branch).strip()
+
+
+def hook(world: World, text: str) -> None:
+    path = world.root / ".git" / "hooks" / "pre-commit"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+# -- the branch, and HEAD
+
+
+def test_each_commit_holds_one_write_file_and_says_which_mutants_its_tests_kill(landed: World) -> None:
+    head = landed.git("rev-parse", "HEAD").strip()
+    for commit in landed.git("rev-list", f"HEAD..{BRANCH}").split():
+        (changed,) = landed.git("show", "--format=", "--name-only", commit).split()
+        said = landed.git("show", "-s", "--format=%B", commit)
+        scope = re.search(r"^Mutate-Scope: (.*)$", said, re.M)
+        assert scope and changed == f"test/{Path(scope[1]).stem}.mutants.test.js"
+        assert f"\nMutate-Base: {head}\n" in said
+        added = re.findall(r"^\+it\('(.*?)',", landed.git("show", "--format=", commit), re.M)
+        assert re.findall(r"^- (.*)$", said, re.M) == added != []
+        assert len(re.findall(rf"^  {re.escape(scope[1])}:\d+ \w+: .* -> .*$", said, re.M)) >= len(added)
+
+
+MOVES: dict[str, Callable[[World], object]] = {
+    "the landing branch is deleted": lambda w: w.git("branch", "--quiet", "-D", BRANCH),
+    "the landing branch is reset by a commit": lambda w: w.git("branch", "--force", BRANCH, f"{BRANCH}~1"),
+    "HEAD is amended": lambda w: w.git("commit", "--quiet", "--amend", "--message", "another word for it"),
+    "HEAD gets a commit to another file": lambda w: (w.write("notes.txt", "two\n"), w.commit()),
+}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_branch_that_moved_gets_the_same_tests_for_no_engine_run_and_no_call(landed: World, move: str) -> None:
+    before = on(landed)
+    MOVES[move](landed)
+    mutate(landed)
+    assert on(landed) == before
+    assert landed.measured() == set()
+    assert len(landed.git("rev-list", f"HEAD..{BRANCH}").split()) >= len(SCOPES)
+    at_rest(landed)
+
+
+def test_what_was_merged_is_not_landed_again_and_costs_no_engine_run(landed: World) -> None:
+    before = on(landed)
+    landed.git("merge", "--quiet", BRANCH)
+    mutate(landed)
+    assert landed.measured() == set()
+    assert on(landed) == on(landed, "HEAD") == before
+    assert landed.subjects() == []
+    at_rest(landed)
+
+
+def test_after_a_squash_merge_a_second_round_adds_to_what_was_merged(landed: World) -> None:
+    before = on(landed)
+    landed.git("merge", "--quiet", "--squash", BRANCH)
+    landed.commit("tests")
+    landed.write("src/price.js", landed.read("src/price.js") + "\nexport function half(n) {\n  return n / 2;\n}\n")
+    landed.commit("half")
+    mutate(landed)
+    after = on(landed)
+    assert set(before[PRICE]) < set(after[PRICE])
+    assert (after[CART], after[LABEL]) == (before[CART], before[LABEL])
+    assert landed.git("diff", "--name-only", "HEAD", BRANCH).split() == [PRICE]
+    at_rest(landed)
+
+
+def test_a_test_removed_from_head_after_a_squash_merge_does_not_come_back(landed: World) -> None:
+    landed.git("merge", "--quiet", "--squash", BRANCH)
+    landed.commit("tests")
+    cut_last(landed.root / LABEL)
+    landed.commit("without that one")
+    left = on(landed, "HEAD")
+    mutate(landed)
+    assert on(landed) == left
+    at_rest(landed)
+
+
+def test_tests_of_an_edited_source_are_proved_anew_or_withdrawn_by_name(landed: World) -> None:
+    before = on(landed)
+    landed.edit("src/label.js", "name.length > width", "name.length >= width")
+    landed.commit()
+    said = mutate(landed)
+    after = on(landed)
+    assert MODELS in after[LABEL]
+    gone = set(before[LABEL]) - set(after[LABEL])
+    assert all(f"{title}: " in said for title in gone)
+    assert (after[CART], after[PRICE]) == (before[CART], before[PRICE])
+    assert landed.measured() == {"src/label.js"}
+    at_rest(landed)
+
+
+def test_another_branch_gets_a_landing_branch_of_its_own(landed: World) -> None:
+    before, tip = on(landed), landed.git("rev-parse", BRANCH)
+    landed.git("switch", "--quiet", "--create", "other")
+    landed.write("notes.txt", "elsewhere\n")
+    landed.commit()
+    mutate(landed, branch="mutate/other")
+    assert on(landed, "mutate/other") == before
+    assert landed.git("rev-parse", BRANCH) == tip
+    assert landed.measured() == set()
+
+
+def test_a_renamed_source_takes_its_write_file_off_the_branch_and_gets_another(landed: World) -> None:
+    before = on(landed)
+    landed.git("mv", "src/label.js", "src/tag.js")
+    landed.git("mv", "test/label.test.js", "test/tag.test.js")
+    landed.edit("test/tag.test.js", "../src/label.js", "../src/tag.js")
+    landed.commit()
+    landed.doit("-n", "2", "mutate", code=None)
+    assert landed.on_branch(LABEL) is None
+    assert landed.titles("test/tag.mutants.test.js") != []
+    assert (on(landed)[CART], on(landed)[PRICE]) == (before[CART], before[PRICE])
+
+
+def test_the_file_of_a_scope_that_the_plan_no_longer_has_comes_off_the_branch(landed: World) -> None:
+    before = on(landed)
+    landed.edit("tasks.yaml", "mutate: src/*.js", 'mutate: [src/*.js, "!src/label.js"]')
+    landed.commit()
+    mutate(landed)
+    assert landed.on_branch(LABEL) is None
+    assert (on(landed)[CART], on(landed)[PRICE]) == (before[CART], before[PRICE])
+    assert landed.measured() == set()
+
+
+def test_one_scope_alone_keeps_what_the_others_have_on_the_branch(landed: World) -> None:
+    before = on(landed)
+    landed.write("notes.txt", "two\n")
+    landed.commit()
+    landed.doit("-n", "2", "mutate:src/cart.js")
+    assert on(landed) == before
+    landed.git("merge-base", "--is-ancestor", "HEAD", BRANCH)
+
+
+# -- what a person does to the branch
+
+
+def cut_last(path: Path) -> None:
+    """Take the last of our tests out of a file."""
+    text = path.read_text()
+    path.write_text(text[: text.rindex("\n// Pins what the code does today")])
+
+
+def test_a_test_that_a_person_took_out_is_not_put_back(landed: World) -> None:
+    before = on(landed)
+    theirs(landed, lambda place: cut_last(place / LABEL))
+    said = mutate(landed)
+    after = on(landed)
+    assert len(after[LABEL]) == len(before[LABEL]) - 1
+    assert "src/label.js: landed: 1 tests were taken out by a person" in said
+    at_rest(landed)
+    landed.edit("src/label.js", "// A word", "// Some word")
+    landed.commit()
+    mutate(landed)
+    assert on(landed) == after
+
+
+def test_a_test_that_a_person_edited_stays_as_they_left_it(landed: World) -> None:
+    def edit(place: Path) -> None:
+        text = (place / LABEL).read_text()
+        (place / LABEL).write_text(text.replace("'sesame seed'", "`sesame seed`"))
+
+    before = on(landed)
+    theirs(landed, edit)
+    text = landed.on_branch(LABEL)
+    assert "1 titles are somebody else's now" in mutate(landed)
+    assert landed.on_branch(LABEL) == text
+    landed.write("notes.txt", "two\n")
+    landed.commit()
+    mutate(landed)
+    assert landed.on_branch(LABEL) == text
+    assert on(landed) == before
+    at_rest(landed)
+
+
+def test_a_commit_of_somebody_else_is_kept_when_head_moves(landed: World) -> None:
+    before = on(landed)
+    theirs(landed, lambda place: (place / "theirs.txt").write_text("mine\n") and None)
+    landed.edit("src/label.js", "// A word", "// Some word")
+    landed.commit()
+    landed.doit("-n", "2", "mutate")
+    assert landed.on_branch("theirs.txt") == "mine\n"
+    assert "by hand" in landed.subjects()
+    assert on(landed) == before
+    landed.git("merge-base", "--is-ancestor", "HEAD", BRANCH)
+
+
+def test_a_commit_of_somebody_else_that_conflicts_parks_and_leaves_the_branch(landed: World) -> None:
+    tip = theirs(landed, lambda place: (place / "notes.txt").write_text("mine\n") and None)
+    landed.write("notes.txt", "ours\n")
+    landed.commit()
+    said = mutate(landed, code=1)
+    assert landed.git("rev-parse", BRANCH).strip() == tip
+    assert f"src/cart.js: parked: conflict: commit {tip[:10]} on {BRANCH} does not go onto HEAD" in said
+
+
+# -- the user's checkout
+
+
+def test_the_checkout_is_the_same_to_the_byte_before_and_after(landed: World) -> None:
+    landed.git("branch", "aside")
+    landed.write("notes.txt", "stashed\n")
+    landed.git("stash", "--quiet")
+    landed.write("notes.txt", "staged\n")
+    landed.git("add", "notes.txt")
+    landed.write("notes.txt", "not staged\n")
+    landed.write("untracked.txt", "mine\n")
+
+    def state() -> list[str]:
+        refs = [r for r in landed.git("for-each-ref").splitlines() if "refs/heads/mutate/" not in r]
+        said = [landed.git("status", "--porcelain=v2", "--branch"), landed.git("stash", "list"), *refs]
+        files = [landed.root / ".git" / "index", *(landed.root / f for f in landed.git("ls-files", "-co").split("\n"))]
+        shas = [
+            hashlib.sha256(f.read_bytes()).hexdigest()
+            for f in files
+            if f.is_file() and "cache" not in f.relative_to(landed.root).parts and "node_modules" not in str(f)
+        ]
+        return [*said, *shas, landed.git("config", "--local", "--list"), landed.git("worktree", "list")]
+
+    before, tests = state(), on(landed)
+    landed.git("branch", "--quiet", "-D", BRANCH)
+    mutate(landed)
+    assert on(landed) == tests
+    assert state() == before
+
+
+# -- hooks, signatures, identity
+
+REFORMATS = """\
+for file in $(git diff --cached --name-only); do
+  sed -i 's/assert\\.equal(/assert.strictEqual(/; s/^it(/it( /' "$file"
+  echo '// looked at' >> "$file"
+  git add "$file"
+done"""
+
+
+def test_a_file_that_a_hook_reformats_lands_as_the_hook_made_it(landed: World) -> None:
+    before = on(landed)
+    landed.git("branch", "--quiet", "-D", BRANCH)
+    hook(landed, REFORMATS)
+    mutate(landed)
+    text = landed.on_branch(LABEL) or ""
+    assert "// looked at" in text and "assert.strictEqual(gate('sesame seed')" in text
+    for write in WRITES:
+        assert sorted(re.findall(r"^it\( '(.*)',", landed.on_branch(write) or "", re.M)) == before[write]
+    at_rest(landed)
+    landed.write("notes.txt", "two\n")
+    landed.commit()
+    mutate(landed)
+    assert landed.on_branch(LABEL) == text
+    at_rest(landed)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("echo no tests on a Friday >&2; exit 1", "rejected: the commit was refused: .*\n.*no tests on a Friday"),
+        ("echo x > extra.txt; git add extra.txt", "outside-scope: a hook put extra.txt into the commit"),
+    ],
+)
+def test_a_hook_that_fails_or_adds_a_file_parks_with_the_reason(landed: World, text: str, reason: str) -> None:
+    landed.git("branch", "--quiet", "-D", BRANCH)
+    hook(landed, text)
+    said = mutate(landed, code=1)
+    for scope in SCOPES:
+        assert re.search(rf"{scope}: parked: {reason}", said)
+    assert landed.git("branch", "--list", BRANCH) == ""
+
+
+def test_a_commit_that_cannot_be_signed_parks_with_gits_message(landed: World) -> None:
+    landed.git("branch", "--quiet", "-D", BRANCH)
+    for name, value in (("commit.gpgSign", "true"), ("gpg.program", "/bin/false"), ("user.signingKey", "none")):
+        landed.git("config", name, value)
+    said = mutate(landed, code=1)
+    assert re.search(r"src/label.js: parked: rejected: .*\n?.*gpg failed to sign the data", said)
+    assert landed.git("branch", "--list", BRANCH) == ""
+
+
+def test_without_an_identity_commits_have_a_named_fallback_that_is_said_once(landed: World) -> None:
+    before = on(landed)
+    landed.git("branch", "--quiet", "-D", BRANCH)
+    (landed.root.parent / "gitconfig").write_text("")
+    said = mutate(landed)
+    assert said.count("no git identity is configured: commits are by doit-mutate@localhost.invalid") == 1
+    names = landed.git("log", "--format=%an <%ae> %cn <%ce>", f"HEAD..{BRANCH}").splitlines()
+    assert set(names) == {"doit-mutate <doit-mutate@localhost.invalid> doit-mutate <doit-mutate@localhost.invalid>"}
+    assert on(landed) == before
+
+
+MOVES_THE_BRANCH = """\
+[ -e "{flag}" ] && exit 0
+touch "{flag}"
+export GIT_INDEX_FILE="{flag}.index"
+parent=$(git rev-parse --verify --quiet refs/heads/mutate/main || git rev-parse main)
+git read-tree "$parent"
+git update-index --add --cacheinfo "100644,$(echo mine | git hash-object -w --stdin),theirs.txt"
+git update-ref refs/heads/mutate/main "$(git commit-tree "$(git write-tree)" -p "$parent" -m 'by hand')"
+"""
+
+
+def test_a_branch_moved_by_a_person_while_we_land_loses_nothing_of_theirs(landed: World) -> None:
+    before = on(landed)
+    landed.git("branch", "--force", BRANCH, f"{BRANCH}~1")
+    hook(landed, MOVES_THE_BRANCH.format(flag=landed.root.parent / "flag"))
+    landed.doit("-n", "2", "mutate")
+    assert landed.on_branch("theirs.txt") == "mine\n"
+    assert on(landed) == before
+
+
+# -- refused before anything runs
+
+REFUSALS: dict[str, tuple[Callable[[World], object], str]] = {
+    "standing on the landing branch": (
+        lambda w: w.git("switch", "--quiet", BRANCH),
+        "mutate/main is a landing branch, and it is checked out: switch to",
+    ),
+    "the landing branch is checked out elsewhere": (
+        lambda w: w.git("worktree", "add", "--quiet", "../another", BRANCH),
+        "the landing branch mutate/main is checked out in .*/another: switch that worktree to another branch",
+    ),
+    "a branch has the name of a folder of it": (
+        lambda w: (w.git("branch", "--quiet", "-D", BRANCH), w.git("branch", "mutate")),
+        "the landing branch mutate/main cannot exist beside the branch mutate: set land.branch",
+    ),
+    "HEAD is detached": (
+        lambda w: w.git("switch", "--quiet", "--detach"),
+        "HEAD is detached, and land.branch is 'mutate/{branch}': check out a branch, or",
+    ),
+    "there is no commit yet": (
+        lambda w: w.git("checkout", "--quiet", "--orphan", "fresh"),
+        "the repository has no commit yet: commit something first",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_land_is_refused_before_anything_runs(driven: World, case: str) -> None:
+    prepare, said = REFUSALS[case]
+    prepare(driven)
+    refs = driven.git("for-each-ref")
+    ledger = (driven.root / "cache" / "ledger.jsonl").read_bytes()
+    done = driven.doit("-n", "2", "mutate", code=3)
+    assert re.search(said.replace("{", r"\{"), done.both)
+    assert driven.git("for-each-ref") == refs
+    assert (driven.root / "cache" / "ledger.jsonl").read_bytes() == ledger
+
+
+# -- paths and bytes
+
+
+def test_a_write_file_may_have_spaces_brackets_and_letters_of_any_script(tmp_path: Path, node_modules: Path) -> None:
+    path = "test/[pins] für label/ž {x}'s.test.js"
+    plan = ONE_SCOPE.replace("test/{stem}.mutants.test.js", '"' + path.replace("{x}", "(x)") + '"')
+    world = make_world(tmp_path, node_modules, plan)
+    path = path.replace("{x}", "(x)")
+    done = world.doit("-n", "2", "mutate")
+    assert done.ending("src/label.js") == "landed"
+    assert world.titles(path) != []
+    assert world.git("-c", "core.quotePath=false", "diff", "--name-only", "HEAD", BRANCH).rstrip("\n") == path
+    assert "nothing to do" in world.doit("-n", "2", "mutate").out
+
+
+def test_a_project_in_a_folder_of_the_repository_lands_in_that_folder(tmp_path: Path, node_modules: Path) -> None:
+    world = make_world(tmp_path, node_modules, ONE_SCOPE.replace("version: 1", "version: 1\nproject: sub/dir"))
+    (world.root / "sub" / "dir").mkdir(parents=True)
+    for name in ("src", "test", "package.json", "stryker.config.json", "node_modules"):
+        (world.root / name).rename(world.root / "sub" / "dir" / name)
+    world.commit("move")
+    done = world.doit("-n", "2", "mutate")
+    assert done.ending("src/label.js") == "landed"
+    assert world.git("diff", "--name-only", "HEAD", BRANCH).split() == [f"sub/dir/{LABEL}"]
+    assert "nothing to do" in world.doit("-n", "2", "mutate").out
+
+
+def test_a_write_file_with_crlf_and_a_test_of_the_users_keeps_their_bytes(tmp_path: Path, node_modules: Path) -> None:
+    world = make_world(tmp_path, node_modules, ONE_SCOPE)
+    own = (
+        "\ufeffimport assert from 'node:assert';\r\n\r\n// mine\r\n"
+        "it('is mine', () => {\r\n  assert.equal(1, 1);   \r\n});\r\n"
+    ).encode()
+    (world.root / LABEL).write_bytes(own)
+    world.commit("mine")
+    done = world.doit("-n", "2", "mutate")
+    assert done.ending("src/label.js") == "landed"
+    text = (world.on_branch(LABEL) or "").encode()
+    head, tail = own.split(b"\r\n", 1)
+    assert text.startswith(head + b"\r\n") and tail in text
+    assert b"\n" not in text.replace(b"\r\n", b"")
+    assert len(re.findall(rb"^it\(", text, re.M)) > 1
+    assert "nothing to do" in world.doit("-n", "2", "mutate").out
+
+
+# -- edits that are not committed
+
+
+def test_what_is_proved_on_an_edit_waits_for_its_commit_and_then_lands_for_nothing(landed: World) -> None:
+    before = on(landed)
+    landed.write("src/price.js", landed.read("src/price.js") + "\nexport function half(n) {\n  return n / 2;\n}\n")
+    said = mutate(landed)
+    assert "src/price.js: held: commit src/price.js, run again:" in said
+    assert on(landed) == before
+    landed.commit()
+    mutate(landed)
+    assert landed.ran("baseline") == landed.ran("validate") == set()
+    assert set(on(landed)[PRICE]) > set(before[PRICE])
+
+
+def test_a_scope_that_is_held_keeps_what_it_has_on_the_branch_when_head_moves_elsewhere(landed: World) -> None:
+    before = on(landed)
+    landed.edit("src/label.js", "// A word", "// Some word")
+    assert "src/label.js: held:" in mutate(landed)
+    landed.write("notes.txt", "two\n")
+    landed.git("commit", "--quiet", "--message", "notes", "--", "notes.txt")
+    assert "src/label.js: held:" in mutate(landed)
+    assert on(landed) == before
