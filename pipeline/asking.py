@@ -54,7 +54,7 @@ class Round:
         kept: list[str] = []
         due: list[Survivor] = []
         for survivor in sorted(self.survivors, key=self._rank):
-            answers = self.session.proofs.asked(_question_key(survivor, identity))
+            answers = self.session.proofs.asked(_question_key(survivor.key, survivor.around, identity))
             if len(answers) > attempt:
                 kept.append(answers[attempt])
             else:
@@ -69,14 +69,14 @@ class Round:
             if got.outcome is not Outcome.OK:
                 outcome, detail = got.outcome, got.detail
                 continue
-            for survivor in (q.survivor for q in ask.questions):
-                self.session.proofs.answered(_question_key(survivor, identity), attempt, name)
+            self._answered(name, identity)
             parsed = reply.parse(got.text, ask, config.name)
             tests += parsed.tests
             dropped += [Dropped(r.title, r.outcome, r.reason) for r in parsed.refused]
             if parsed.outcome is not Outcome.OK:
                 dropped.append(Dropped("", parsed.outcome, parsed.detail))
         for name in dict.fromkeys(kept):
+            self._answered(name, identity)  # a run that was killed may have come to some of its questions only
             tests += self._kept(generator, name, config.name)
         unique = {t.title: t for t in reversed(tests)}
         tokens = [got.tokens for _, got in replies if got.tokens is not None]
@@ -189,12 +189,21 @@ class Round:
             tokens=attrs.asdict(got.tokens) if got.tokens else None,
         )  # fmt: skip
 
+    def _answered(self, name: str, identity: Mapping[str, str]) -> None:
+        """Remember for each question of a reply that this answered it: one attempt, whichever round it was made in."""
+        proofs = self.session.proofs
+        for key, around in _noted(self.session.replies.note(name)).get("ask", {}).get("about", {}).items():
+            question = _question_key(key, around, identity)
+            answers = proofs.asked(question)
+            if name not in answers:
+                proofs.answered(question, len(answers), name)
+
     def _kept(self, generator: Generator, name: str, origin: str) -> tuple[Test, ...]:
         """The tests of a reply that answered these questions before, read as they were then."""
         note = _noted(self.session.replies.note(name))
         try:
             raw = self.session.replies.raw(name).read_bytes()
-            keys, taken = note["ask"]["keys"], note["ask"]["titles"]
+            keys, taken = list(note["ask"]["about"]), note["ask"]["titles"]
         except (OSError, KeyError, TypeError):
             return ()
         got = generator.classify(note.get("exit_code"), raw)
@@ -210,7 +219,7 @@ class Round:
 
 def _reread(ask: Ask) -> dict[str, object]:
     """What it takes to read the reply again: which mutant each number stood for, and the titles taken then."""
-    return {"keys": [q.survivor.key for q in ask.numbered], "titles": list(ask.titles_taken)}
+    return {"about": {q.survivor.key: q.survivor.around for q in ask.numbered}, "titles": list(ask.titles_taken)}
 
 
 def _noted(path: Path) -> dict[str, Any]:
@@ -221,8 +230,8 @@ def _noted(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _question_key(survivor: Survivor, identity: Mapping[str, str]) -> dict[str, object]:
-    return {"mutant": survivor.key, "around": survivor.around, **identity}
+def _question_key(key: str, around: str, identity: Mapping[str, str]) -> dict[str, object]:
+    return {"mutant": key, "around": around, **identity}
 
 
 def _summed(tokens: Sequence[Tokens]) -> dict[str, float]:
