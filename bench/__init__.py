@@ -1,0 +1,1 @@
+"""What the product costs, as ratios against what people would use instead, measured in one run."""

@@ -1,0 +1,184 @@
+"""`python -m bench [NAME ...]`: measure, and print the table that docs/speed.md carries.
+
+Every figure is a ratio between two commands that ran in turn on the same machine, pair by pair; the table gives the
+median and the spread. Absolute seconds are of this machine and mean little elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).parent.parent
+SHOP = ROOT / "examples" / "shop"
+DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
+PLAN = """\
+version: 1
+generate: {with: [differential]}
+scopes:
+  - {mutate: src/**/*.js, tests: "test/{stem}.test.js", write: "test/{stem}.mutants.test.js"}
+"""
+
+
+@attrs.frozen
+class Ran:
+    seconds: float
+    peak_mib: float  # of the process itself, without its children
+
+
+@attrs.frozen
+class Row:
+    what: str
+    ours: Sequence[float]  # seconds
+    peer: Sequence[float]
+    asked: str
+
+    def __str__(self) -> str:
+        ratios = [a / b for a, b in zip(self.ours, self.peer, strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
+        return (
+            f"| {self.what} | {ours:.2f} s | {peer:.2f} s | {statistics.median(ratios):.2f} | {spread} | {self.asked} |"
+        )
+
+
+def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
+    """Run to the end; raises for an exit status other than 0."""
+    env = {
+        **os.environ,
+        "DOIT_MUTATE_HOME": str(home),
+        "PATH": f"{os.environ['PATH']}{os.pathsep}{Path(sys.prefix) / 'bin'}",
+    }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryFile() as output:
+        started = time.monotonic()
+        process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
+        peak = 0.0
+        while process.poll() is None:
+            peak = max(peak, peak_mib(process.pid))
+            time.sleep(0.005)
+        seconds = time.monotonic() - started
+        if process.returncode != 0:
+            output.seek(0)
+            raise SystemExit(
+                f"{' '.join(map(str, command))}: exit status {process.returncode}\n{output.read().decode()}"
+            )
+    return Ran(seconds, peak)
+
+
+def peak_mib(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return 0.0
+
+
+def doit(*args: str) -> list[str | Path]:
+    return [sys.executable, "-m", "doit", *args]
+
+
+def stryker(*args: str) -> list[str | Path]:
+    return ["node", "node_modules/@stryker-mutator/core/bin/stryker.js", "run", "--concurrency", "2", *args]
+
+
+def repository(place: Path, fill: Callable[[Path], None], plan: str = PLAN) -> Path:
+    """A new repository with a project in it, one commit, and the packages linked."""
+    root = place / "repo"
+    root.mkdir(parents=True)
+    fill(root)
+    (root / "dodo.py").write_text(DODO)
+    (root / "tasks.yaml").write_text(plan)
+    (root / ".gitignore").write_text("node_modules\ncache/\n__pycache__/\nreports/\n.stryker-tmp/\n")
+    (root / "node_modules").symlink_to(SHOP / "node_modules")
+    for words in ("init -q -b main", "add -A", "-c user.name=b -c user.email=b@b.invalid commit -qm begin"):
+        subprocess.run(["git", *words.split()], cwd=root, check=True)
+    return root
+
+
+def shop(root: Path) -> None:
+    for name in ("src", "test", "package.json", "package-lock.json", "stryker.config.json"):
+        source = SHOP / name
+        shutil.copytree(source, root / name) if source.is_dir() else shutil.copy(source, root / name)
+
+
+def cold(place: Path, pairs: int) -> list[Row]:
+    """All baselines, and the whole drive, from nothing, against one plain run of the engine over the same files."""
+    baselines: list[float] = []
+    drives: list[float] = []
+    plain: list[float] = []
+    for i in range(pairs):
+        for words, seconds in ((("-n", "2", "baseline"), baselines), (("-n", "2", "mutate"), drives)):
+            there = place / f"{words[-1]}{i}"
+            seconds.append(run(doit(*words), repository(there, shop), there / "home").seconds)
+        there = place / f"plain{i}"
+        plain.append(run(stryker("--reporters", "json"), repository(there, shop), there).seconds)
+    return [
+        Row("cold baselines, audited, against plain `stryker run`", baselines, plain, "1.15 without the audit"),
+        Row("the whole drive without a model against plain `stryker run`", drives, plain, "-"),
+    ]
+
+
+def nothing(place: Path, pairs: int) -> list[Row]:
+    """A second run with nothing to do."""
+    ours = repository(place / "ours", shop)
+    theirs = repository(place / "theirs", shop)
+    run(doit("-n", "2", "mutate"), ours, place / "home")
+    incremental = stryker("--reporters", "json", "--incremental")
+    run(incremental, theirs, place)
+    a: list[float] = []
+    b: list[float] = []
+    for _ in range(pairs):
+        a.append(run(doit("-n", "2", "mutate"), ours, place / "home").seconds)
+        b.append(run(incremental, theirs, place).seconds)
+    return [Row("nothing to do, against `stryker run --incremental`", a, b, "0.10")]
+
+
+def memory(place: Path, pairs: int) -> list[Row]:
+    """The runner's own peak at 1,000 scopes: cold, and with nothing to do."""
+
+    def many(root: Path) -> None:
+        for folder in ("src", "test"):
+            (root / folder).mkdir()
+        (root / "package.json").write_text('{"name": "many", "private": true, "type": "module"}\n')
+        for i in range(1000):
+            (root / f"src/m{i}.js").write_text(f"export const add{i} = (a) => a + {i + 1};\n")
+            (root / f"test/m{i}.test.js").write_text(
+                f"import assert from 'node:assert/strict';\nimport {{ add{i} }} from '../src/m{i}.js';\n"
+                f"it('adds {i}', () => {{ assert.equal(add{i}(2), {i + 3}); }});\n"
+            )
+
+    root = repository(place / "many", many)
+    for what in ("cold", "nothing to do"):
+        ran = run(doit("-n", "2", "mutate"), root, place / "home")
+        print(f"1,000 scopes, {what}: {ran.seconds:.1f} s, {ran.peak_mib:.0f} MiB (asked: under 200)", flush=True)
+    return []
+
+
+BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {"cold": cold, "nothing": nothing, "memory": memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], help="which (default: cold nothing)")
+    parser.add_argument("--pairs", type=int, default=3)
+    asked = parser.parse_args()
+    print("| what | ours | peer | ratio | spread | asked |\n|---|---|---|---|---|---|", flush=True)
+    for name in asked.names or ["cold", "nothing"]:
+        with tempfile.TemporaryDirectory(prefix="bench-") as place:
+            for row in BENCHES[name](Path(place), asked.pairs):
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
