@@ -60,6 +60,10 @@ class Host(Protocol):
     def engine_peak_bytes(self) -> int | None:
         """Memory that one engine run is known to take."""
 
+    @property
+    def engine_workers(self) -> int | None:
+        """Worker processes of one engine run, where somebody has said; None: the cores are shared out."""
+
     def open(self, info: RunInfo) -> None:
         """Before anything is judged. Raises Refusal."""
 

@@ -144,7 +144,8 @@ def run(
                     _children.alive[child.pid] = words[0]
             except sh.CommandNotFound as error:
                 raise NotFound(f"{words[0]}: not found or not executable") from error
-        entry = _journal_entry(child.pid, words, keep, out_path if out_file else None)
+        until = None if timeout is None else time.time() + timeout
+        entry = _journal_entry(child.pid, words, keep, until, out_path if out_file else None)
         try:
             ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory)
             child.wait()
@@ -330,18 +331,21 @@ def _boot_id() -> str:
 
 
 def _start_time(pid: int) -> str:
+    """When a live process started; "" where there is none: one that nobody has reaped is none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] == "Z" else fields[19]
 
 
-def _journal_entry(pid: int, words: tuple[str, ...], keep: bool, out: Path | None) -> Path | None:
+def _journal_entry(pid: int, words: tuple[str, ...], keep: bool, until: float | None, out: Path | None) -> Path | None:
     folder = _children.journal
     if folder is None:
         return None
     entry = folder / f"{pid}.json"
-    record = {"pid": pid, "start": _start_time(pid), "boot": _boot_id(), "argv": words[:3], "keep": keep}
+    record = {"pid": pid, "start": _start_time(pid), "boot": _boot_id(), "argv": words[:3]}
+    record |= {"keep": keep, "until": until}
     entry.write_text(json.dumps(record | ({"out": str(out)} if out else {})))
     return entry
 
@@ -358,9 +362,10 @@ def _settle_orphans(folder: Path) -> tuple[int, int]:
             ours = record["boot"] == _boot_id() and start in (record["start"], "")
             if ours and record.get("keep") and start:
                 waited += 1
-                while _start_time(pid) == record["start"]:
+                until = record["until"] or float("inf")
+                while _start_time(pid) == record["start"] and time.time() < until:
                     time.sleep(0.1)
-            elif ours and _kill_session(pid, 0):
+            if ours and _kill_session(pid, 0):
                 ended += 1
                 end_session(pid)
         except (ValueError, KeyError, OSError):

@@ -147,7 +147,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             cap = schedule.max_slots(os.environ.get(schedule.MAX_SLOTS))
         except ValueError as error:
             raise InvalidCommand(str(error)) from None
-        lanes = schedule.lanes(n, host.pools, width, cap, _cores())
+        lanes = schedule.lanes(n, host.pools, width, cap, _cores(), host.engine_workers)
         for task in selected:
             _check_pool(task, lanes)
         return lanes
@@ -234,18 +234,21 @@ class _Running:
     thread: threading.Thread = attrs.field(init=False)
     started: float = 0.0
     ended: float = 0.0
+    cpu_seconds: float = 0.0  # of the programs that it ran
     attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
     error: BaseFail | None = None
 
     def work(self, inbox: queue.SimpleQueue[_Running | None]) -> None:
         steps = [each.task.actions[0] for each in self.members]
         self.started = time.time()
-        try:
-            self.attempts = dict(steps[0].performer([step.key for step in steps], self.slot))
-        except process.Stopped:
-            self.error = TaskFailed("interrupted", report=False)
-        except BaseException as error:  # nothing else would tell the main thread
-            self.error = TaskError(f"{', '.join(self.start.names)}: {type(error).__name__}", error)
+        with process.cpu_account() as cpu_seconds:
+            try:
+                self.attempts = dict(steps[0].performer([step.key for step in steps], self.slot))
+            except process.Stopped:
+                self.error = TaskFailed("interrupted", report=False)
+            except BaseException as error:  # nothing else would tell the main thread
+                self.error = TaskError(f"{', '.join(self.start.names)}: {type(error).__name__}", error)
+            self.cpu_seconds = cpu_seconds()
         self.ended = time.time()
         inbox.put(self)
 
@@ -451,11 +454,15 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
                 self._show(task, attempt)
             fail = self.process_task_result(waiting.node, self._verdict(task, attempt, running.error))
             if attempt is not None and attempt.line:
-                self.say(attempt.line)
+                self.say(f"   {task.name}: {attempt.line}")
             outcome = attempt.outcome if attempt else Outcome.INTERRUPTED if self._signals.hit else Outcome.CRASHED
             if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
                 outcome = Outcome.CRASHED
-            fields = {**(attempt.fields if attempt else {}), **({"failure": fail.message} if fail else {})}
+            # The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides.
+            share = 1 / len(running.members)
+            shared = {"slot": running.slot.index, "share": share, "cpu_seconds": running.cpu_seconds * share}
+            failure = {"failure": fail.message} if fail else {}
+            fields = {**(attempt.fields if attempt else {}), **shared, **failure}
             self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
             self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
 

@@ -43,13 +43,15 @@ def max_slots(text: str | None) -> int | None:
 
 
 def lanes(
-    n: int | None, pools: Mapping[str, int], width: Mapping[str, int | None], cap: int | None, cores: int
-) -> Lanes:
+    n: int | None, pools: Mapping[str, int], width: Mapping[str, int | None], cap: int | None, cores: int,
+    workers: int | None = None,
+) -> Lanes:  # fmt: skip
     """The lanes that a run gets, and the line that says why.
 
     n: what -n says, None without it. pools: what tasks.yaml says, without validation. width: for each pool that the
-    plan uses, how many of its tasks could ever run at once (None: no bound is known). cap: the environment's. Nothing
-    here raises a number: the smallest wins, and the line names it.
+    plan uses, how many of its tasks could ever run at once (None: no bound is known). cap: the environment's. workers:
+    of one engine run, where tasks.yaml says; else the cores are shared out. Nothing here raises a number: the smallest
+    wins, and the line names it.
     """
     asked = {VALIDATION: (n or 1, f"-n {n}"), GENERATION: (1, "default")}
     asked |= {pool: (slots, "tasks.yaml") for pool, slots in pools.items()}
@@ -61,14 +63,15 @@ def lanes(
         bounds += [(max(1, widest), "width of the plan")] if widest is not None else []
         capacity[pool], why = min(bounds, key=lambda bound: bound[0])
         said[pool] = f"{pool} {capacity[pool]}" + (f" ({why})" if n is not None else "")
-    workers = max(1, cores // capacity[VALIDATION])
+    shared = f"cores {cores} / {capacity[VALIDATION]}" if workers is None else "tasks.yaml"
+    workers = max(1, cores // capacity[VALIDATION]) if workers is None else workers
     shown = [text for pool, text in said.items() if pool == VALIDATION or pool in width]
     line = ", ".join(shown) + (" (one task at a time)" if n is None else "")
     return Lanes(
         capacity,
         workers,
         n is None,
-        f"lanes: {line}, engine workers {workers} (cores {cores} / {capacity[VALIDATION]})",
+        f"lanes: {line}, engine workers {workers} ({shared})",
     )
 
 

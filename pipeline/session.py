@@ -62,7 +62,7 @@ class Session:
         self._close = close
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
-        self._worktrees: Worktrees | None = None
+        self._worktrees: Worktrees  # while it is open
         self._branch: Branch | None = None
 
     # -- what the plan stands on
@@ -168,13 +168,14 @@ class Session:
     def worktree(self, slot: Slot | str) -> Worktree:
         """The worktree of a slot of this run."""
         with self._lock:
-            if self._worktrees is None:
-                home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
-                made = Worktrees(self.repository, home, self.info.run if self.info else "none", self.engine.links)
-                self._worktrees = self._stack.enter_context(made.opened())
             return self._worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
 
     # -- the runner's host
+
+    @property
+    def engine_workers(self) -> int | None:
+        said = self.plan.engine.concurrency
+        return None if said == "auto" else said
 
     @property
     def engine_peak_bytes(self) -> int | None:
@@ -189,7 +190,11 @@ class Session:
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             if any(name.startswith("land:") for name in info.selected):
                 landing_branch(self.repository, self.plan.land.branch)
-        except (GitError, Refused, EngineError) as error:
+            # Whatever this run does: what dead runs left is removed here.
+            home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
+            worktrees = Worktrees(self.repository, home, info.run, self.engine.links)
+            self._worktrees = self._stack.enter_context(worktrees.opened())
+        except (GitError, Refused, EngineError, OSError) as error:
             self._stack.close()
             raise Refusal(str(error)) from None
         except Refusal:

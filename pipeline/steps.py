@@ -292,19 +292,17 @@ class Steps:
         (key,) = keys
         task = next(t for t in self.session.plan.tasks if t.name == key)
         output = ""
-        cpu = 0.0
         for command in task.run:
             done = process.run(
                 ["sh", "-c", command], cwd=Path(self.session.plan.root), env=process.environment(task.env),
                 timeout=task.timeout,
             )  # fmt: skip
             output += done.text + done.err.decode(errors="replace")
-            cpu += done.cpu_seconds or 0.0
             if not done.ok:
                 outcome = Outcome.TIME_LIMIT if done.timed_out else Outcome.CRASHED
                 why = f"no end within {task.timeout:g} s" if done.timed_out else f"exit status {done.exit_code}"
                 return {key: Attempt(outcome, failure=f"{command}: {why}", output=output)}
-        return {key: Attempt(Outcome.OK, output=output, fields={"cpu_seconds": cpu})}
+        return {key: Attempt(Outcome.OK, output=output)}
 
     # -- shared
 

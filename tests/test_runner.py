@@ -37,6 +37,7 @@ class Lab:
     capsys: pytest.CaptureFixture[str]
     pools: Mapping[str, int] = attrs.field(factory=lambda: {"generation": 2})
     engine_peak_bytes: int | None = None
+    engine_workers: int | None = None
     refusal: str = ""
     status: int = 0
     estimates: dict[str, float] = attrs.field(factory=dict)
@@ -522,7 +523,7 @@ def test_lanes_and_summary_go_through_the_reporter(lab: Lab, reporter: str, show
     tasks = [lab.task("t", lambda slot: attrs.evolve(OK, line="t fine"))]
     assert lab.doit(tasks, "-n", "1", "-r", reporter, "-o", "log") == (0, "")
     lines = Path("log").read_text().splitlines()
-    assert [line.split()[0] for line in lines] == (["lanes:", ".", "t", "all"] if shown else [])
+    assert [line.split()[0] for line in lines] == (["lanes:", ".", "t:", "all"] if shown else [])
 
 
 def test_more_engine_runs_than_memory_holds_are_warned_of(lab: Lab) -> None:
@@ -700,7 +701,7 @@ DODO = """
     from pipeline.runner import Attempt, Step
 
     class Host:
-        pools, engine_peak_bytes = {"generation": 2}, None
+        pools, engine_peak_bytes, engine_workers = {"generation": 2}, None, None
         def open(self, info):
             if os.environ.get("SLOW_OPEN"): print("opening", flush=True); time.sleep(60)
         def estimate(self, task): return None

@@ -205,6 +205,12 @@ def test_more_slots_than_cores_leave_one_engine_worker_each() -> None:
     )
 
 
+def test_workers_that_somebody_asked_for_are_not_shared_out() -> None:
+    asked = lanes(4, {}, {"validation": 99}, None, 4, workers=3)
+    assert asked.workers == 3
+    assert asked.line == "lanes: validation 4 (-n 4), engine workers 3 (tasks.yaml)"
+
+
 def test_without_n_every_lane_has_one_slot_and_one_task_runs_at_a_time() -> None:
     serial = lanes(None, {"generation": 4}, {"validation": 9, "generation": None}, None, 4)
     assert serial.serial

@@ -33,6 +33,7 @@ CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
 )
 _VERSION = re.compile(r"v(\d+)\.")
+MOCHA_CONFIG_NAMES = tuple(f".mocharc.{ext}" for ext in ("js", "cjs", "mjs", "yaml", "yml", "json", "jsonc"))
 _OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
 
 
@@ -45,6 +46,7 @@ class StrykerJS:
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     _node: str | None = None
     _versions: dict[Path, str] = attrs.field(factory=dict)
+    _options: dict[bytes, Any] = attrs.field(factory=dict)  # mocha's, by the configuration files that they come from
 
     def version(self, root: Path) -> str:
         if root not in self._versions:
@@ -64,8 +66,8 @@ class StrykerJS:
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
-        mocha = tuple(f".mocharc.{ext}" for ext in ("js", "cjs", "mjs", "yaml", "yml", "json", "jsonc"))
-        return (*CONFIG_NAMES, "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", *mocha, *own)
+        locks = ("package-lock.json", "yarn.lock", "pnpm-lock.yaml")
+        return (*CONFIG_NAMES, *MOCHA_CONFIG_NAMES, "package.json", *locks, *own)
 
     def tool(self, name: str, root: Path) -> Path:
         if name == "node":
@@ -245,6 +247,7 @@ class StrykerJS:
             request = {
                 "root": str(root.resolve()), "files": None if files is None else list(files),
                 "out": str(scratch / "answer.json"), "mutant": mutant, "shuffle": shuffle,
+                "options": self._options.get(configured := self._mocha_configuration(root)),
             }  # fmt: skip
             started = time.monotonic()
             finished = process.run(
@@ -257,6 +260,7 @@ class StrykerJS:
                 return TestRun(Outcome.TIME_LIMIT, detail, seconds=seconds, cpu_seconds=finished.cpu_seconds)
             try:
                 answer = json.loads((scratch / "answer.json").read_text())
+                self._options.setdefault(configured, answer.get("options"))
                 tests = tuple(TestResult(**t) for t in answer["tests"])
                 loaded = tuple(sorted(_loaded(scratch / "loaded", root.resolve()))) if record else ()
             except (OSError, ValueError, KeyError, TypeError):
@@ -274,6 +278,11 @@ class StrykerJS:
         return TestRun(
             outcome, detail, tests, tuple(answer["files"]), loaded, reached, seconds, finished.cpu_seconds
         )  # fmt: skip
+
+    def _mocha_configuration(self, root: Path) -> bytes:
+        """All that mocha's options come from, as one text."""
+        found = (root / name for name in (*MOCHA_CONFIG_NAMES, "package.json"))
+        return b"\0".join(str(f).encode() + f.read_bytes() for f in found if f.is_file())
 
     # -- what is installed
 

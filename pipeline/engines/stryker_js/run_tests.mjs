@@ -1,8 +1,9 @@
 // Runs mocha test files once, in this process, and writes what each test did: request on standard input, both as JSON.
 //
-// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null }
-// answer (in the file `out`): { tests: [{ file, title, state, kind, message }], files, reached: { id: [title] }, error }
-// The project's own mocha configuration holds, but for which files are run.
+// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null, options }
+// answer (in the file `out`): { tests: [{ file, title, state, kind, message }], files, reached: { id: [title] }, error,
+// options }. The project's own mocha configuration holds, but for which files are run; `options` is that configuration
+// as an earlier run found it: mocha takes longer to read it than to run a test.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -10,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const HIT_LIMIT = 200_000; // runs of one mutant's code; a loop that it makes endless ends here instead of at a time limit
 
-const { root, files, out, mutant, shuffle } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const { root, files, out, mutant, shuffle, options: known } = JSON.parse(fs.readFileSync(0, 'utf8'));
 const write = fs.writeFileSync; // tests may replace it
 const answer = { tests: [], files: [], reached: {}, error: null };
 const relative = (file) => path.relative(root, file).split(path.sep).join('/');
@@ -29,18 +30,18 @@ try {
   const require = createRequire(path.join(root, 'package.json'));
   const mochaRoot = path.dirname(require.resolve('mocha/package.json'));
   const { default: Mocha } = await import(pathToFileURL(require.resolve('mocha')).href);
-  const { loadOptions } = require(path.join(mochaRoot, 'lib/cli/options.js'));
-  const helpers = require(path.join(mochaRoot, 'lib/cli/run-helpers.js'));
-
-  const { ignore = [], extension = [], file = [], require: required = [], ...options } = loadOptions([]) || {};
+  const fromMocha = (file) => require(path.join(mochaRoot, 'lib/cli', file));
+  answer.options = known ?? (fromMocha('options.js').loadOptions([]) || {});
+  const { ignore = [], extension = [], file = [], require: required = [], ...options } = answer.options;
   const toLoad = [...file, ...(files ?? [])].map((f) => path.resolve(f));
   if (files === null) {
-    const collectFiles = require(path.join(mochaRoot, 'lib/cli/collect-files.js'));
+    const collectFiles = fromMocha('collect-files.js');
     const spec = options.spec?.length ? [options.spec].flat() : ['./test'];
     toLoad.push(...collectFiles({ ignore, extension, file: [], spec, recursive: options.recursive, sort: true }).files);
   }
-  const plugins = await helpers.handleRequires([required].flat());
-  const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins?.rootHooks, reporter: class {} });
+  const modules = [required].flat();
+  const plugins = modules.length > 0 ? await fromMocha('run-helpers.js').handleRequires(modules) : {};
+  const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins.rootHooks, reporter: class {} });
   for (const test of toLoad) mocha.addFile(test);
   answer.files = toLoad.map(relative);
   await mocha.loadFilesAsync();
