@@ -82,6 +82,7 @@ def _plan(
     plan = model.Plan(
         path=str(path),
         root=str(root),
+        store=None if doc.store is None else str((path.parent / doc.store).absolute()),
         pools={model.GENERATION: 1, **doc.pools},
         engine=model.EngineConfig(**{**attrs.asdict(doc.engine, recurse=False), "config": config}),
         generate=model.GenerateConfig(

@@ -137,6 +137,12 @@ class Document:
     project: Annotated[str, TEXT, "The code under test: a directory inside a git repository, relative to this file"] = (
         "."
     )
+    store: Annotated[
+        str | None,
+        TEXT,
+        "Where proofs, kept replies, measurements and worktrees are, relative to this file; left out: the user's own "
+        "data and cache directories. DOIT_MUTATE_HOME goes before it",
+    ] = None
     pools: Annotated[
         Mapping[Annotated[str, POOL_NAME], Annotated[int, COUNT]],
         "Slots by pool; generation: calls to a model in flight, 1 if left out",

@@ -100,6 +100,7 @@ class Plan:
 
     path: str  # absolute path of tasks.yaml
     root: str
+    store: str | None  # absolute path of what outlives a checkout; None: the user's own directories
     pools: Mapping[str, int]  # without `validation`: that one is what -n says
     engine: EngineConfig
     generate: GenerateConfig

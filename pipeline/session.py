@@ -77,7 +77,7 @@ class Session:
 
     @functools.cached_property
     def places(self) -> Places:
-        return Places.default()
+        return Places.of(self.plan.store)
 
     @functools.cached_property
     def repository(self) -> Repository:
@@ -105,9 +105,12 @@ class Session:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Taken when it is first asked for: by the first task of a scope, so after all that `engine.needs` names."""
+        """Taken at the start of a run, or after all that `engine.needs` names. Raises Refusal where git cannot."""
         with self._lock:
-            return self._snapshot
+            try:
+                return self._snapshot
+            except GitError as error:
+                raise Refusal(f"the checkout cannot be taken as it is: {error}") from None
 
     @functools.cached_property
     def _snapshot(self) -> Snapshot:
@@ -190,6 +193,8 @@ class Session:
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             if any(name.startswith("land:") for name in info.selected):
                 landing_branch(self.repository, self.plan.land.branch)
+            if not self.plan.engine.needs:
+                _ = self.snapshot  # what git cannot take is said before anything runs
             # Whatever this run does: what dead runs left is removed here.
             home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
             worktrees = Worktrees(self.repository, home, info.run, self.engine.links)

@@ -36,8 +36,9 @@ class Places:
     cache: Path  # action cache and worktrees
 
     @classmethod
-    def default(cls) -> Places:
-        if home := os.environ.get(HOME_VARIABLE):
+    def of(cls, store: str | None) -> Places:
+        """Where the environment says, else the plan, else where the system has such things."""
+        if home := os.environ.get(HOME_VARIABLE) or store:
             return cls(Path(home).absolute() / "data", Path(home).absolute() / "cache")
         dirs = platformdirs.PlatformDirs("doit-mutate", appauthor=False)
         return cls(dirs.user_data_path, dirs.user_cache_path)
@@ -121,9 +122,7 @@ class Stored:
     """A test proved once. `kills` of the test are what it was proved to kill then."""
 
     test: Test
-    held_by: tuple[
-        str, ...
-    ] = ()  # commits known to hold it: a HEAD or tip that descends from one and lacks it: removed
+    since: str = ""  # the HEAD that it first landed on; "": it never did
     rejected: bool = False  # a person took it out: never offered again
     as_landed: str = ""  # its text on the branch, where a hook made another of it
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # what it was proved on: path -> content hash

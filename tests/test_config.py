@@ -43,6 +43,7 @@ FILES = (
 EXAMPLE = """\
 version: 1
 project: shop
+store: kept
 
 pools:
   generation: 4
@@ -142,6 +143,7 @@ def test_the_whole_example_becomes_a_plan(project: Path) -> None:
     assert load(project, EXAMPLE) == model.Plan(
         path=str(project.parent / "tasks.yaml"),
         root=str(project),
+        store=str(project.parent / "kept"),
         pools={"generation": 4, "network": 2},
         engine=EngineConfig(
             "stryker-js", 2, ("install",), ("node", "my stryker.js", "--quiet"), "stryker.config.json", 1800.0
@@ -339,7 +341,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "engine, generate, land, pools, project, scopes, tasks, version"
+SECTIONS = "engine, generate, land, pools, project, scopes, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {

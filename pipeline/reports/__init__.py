@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.reports import summary
+from pipeline.reports import plan, summary
 from pipeline.session import Session
 
 
@@ -15,6 +15,16 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     def report() -> None:
         print(summary.text(session, summary.all_outcomes(session)))
 
+    def show_plan(scope: str | None) -> None:
+        print(plan.text(session, scope or None))
+
+    yield {
+        "basename": "plan",
+        "doc": "what a run goes through; --scope NAME: one scope with all its files",
+        "actions": [(show_plan,)],
+        "params": [{"name": "scope", "long": "scope", "default": "", "help": "only this scope"}],
+        "verbosity": 2,
+    }
     yield {
         "basename": "report",
         "doc": "how every scope stands, and where time and tokens went in the last run",

@@ -5,7 +5,7 @@ import { meetings } from './trace.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
 const VISITS = 500; // that cost as much as one program
-const QUOTA = 450; // effort spent on one mutant, before the search leaves it to luck
+const QUOTA = 600; // effort spent on one mutant, before the search leaves it to luck
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
 const MOST_NEAR = 220; // of one program
@@ -82,7 +82,11 @@ export class Exploration {
     const there = this.entries.filter((e) => e.reached.includes(id));
     const entries = (there.length ? there : [...this.entries]).sort((a, b) => a.cost - b.cost);
     if (!entries.length) return [];
-    return [...(await this.#meetings(entries)), ...this.#nearby(entries, BATCH / 2), ...this.#faraway(entries, BATCH / 2)];
+    return [
+      ...(await this.#meetings(entries)),
+      ...this.#nearby(entries, BATCH / 2),
+      ...this.#faraway(entries, BATCH / 2),
+    ];
   }
 
   /** Programs in which values that the cheapest untraced program compares would meet. */
@@ -107,8 +111,9 @@ export class Exploration {
   }
 
   #neighbours(program) {
-    const { likely, others } = this.variations.near(program);
-    return [...this.#sample(likely, MOST_NEAR * 0.7), ...this.#sample(others, MOST_NEAR * 0.3)];
+    const { acts, likely, others } = this.variations.near(program);
+    const found = [acts, likely, others].flatMap((ways) => this.#sample(ways, MOST_NEAR / 3));
+    return this.#sample(found, MOST_NEAR);
   }
 
   /** One of the sorted entries, the cheaper the likelier. */
@@ -179,7 +184,7 @@ export class Exploration {
     const sane = this.variations.isSane(program);
     const news = sane ? kills : kills.filter((id) => !this.poorly.has(id));
     if (news.length) this.found.push({ program, outcome, kills, sane });
-    for (const id of news) (sane ? this.alive.delete(id) : this.poorly.add(id));
+    for (const id of news) sane ? this.alive.delete(id) : this.poorly.add(id);
     return undefined;
   }
 
@@ -208,7 +213,9 @@ export function follow(program, { hint, at }) {
     default: {
       if (!program.wait) return [{ ...program, observe: spread(program.observe, hint) }];
       const steps = [...program.steps, { bind: 'result', expr: program.observe, wait: true }];
-      return program.steps.some((s) => s.bind === 'result') ? [] : [{ steps, observe: spread(local('result'), hint), wait: false }];
+      return program.steps.some((s) => s.bind === 'result')
+        ? []
+        : [{ steps, observe: spread(local('result'), hint), wait: false }];
     }
   }
 }

@@ -56,7 +56,11 @@ export class Laboratory {
       if (!this.#child) await this.start();
       let done = 0;
       const onPart = (result) => onResult(left[done++], result);
-      const { failed, died } = await this.#ask({ order: 'explore', programs: left, alive, avoid, spared, careful }, WATCHDOG_MS, onPart);
+      const { failed, died } = await this.#ask(
+        { order: 'explore', programs: left, alive, avoid, spared, careful },
+        WATCHDOG_MS,
+        onPart,
+      );
       if (failed) throw new GivenUp(failed);
       if (!died) return;
       this.#countDeath();
@@ -140,8 +144,16 @@ export class Laboratory {
   }
 
   #spawn() {
-    const permission = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
-    const flags = [permission, '--allow-fs-read=*', '--experimental-vm-modules', '--experimental-import-meta-resolve', '--no-warnings'];
+    const permission = process.allowedNodeEnvironmentFlags.has('--permission')
+      ? '--permission'
+      : '--experimental-permission';
+    const flags = [
+      permission,
+      '--allow-fs-read=*',
+      '--experimental-vm-modules',
+      '--experimental-import-meta-resolve',
+      '--no-warnings',
+    ];
     const script = path.join(import.meta.dirname, 'worker.mjs');
     const child = spawn(process.execPath, [...flags, `--max-old-space-size=${HEAP_MB}`, script], {
       cwd: this.#setup.root,

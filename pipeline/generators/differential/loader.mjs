@@ -35,7 +35,8 @@ export class Loader {
       const url = this.#url(file);
       if (!fs.existsSync(fileURLToPath(url))) continue;
       const module = await this.#module(url, modules);
-      if (module.status === 'unlinked') await module.link((specifier, from) => this.#link(specifier, from.identifier, modules));
+      if (module.status === 'unlinked')
+        await module.link((specifier, from) => this.#link(specifier, from.identifier, modules));
       if (module.status !== 'evaluated') await module.evaluate();
       namespaces[file] = module.namespace;
     }
@@ -67,7 +68,8 @@ export class Loader {
       },
       importModuleDynamically: async (specifier) => {
         const target = await this.#link(specifier, url, modules);
-        if (target.status === 'unlinked') await target.link((inner, from) => this.#link(inner, from.identifier, modules));
+        if (target.status === 'unlinked')
+          await target.link((inner, from) => this.#link(inner, from.identifier, modules));
         if (target.status !== 'evaluated') await target.evaluate();
         return target;
       },
@@ -78,15 +80,22 @@ export class Loader {
 
   #wrap(url, namespace) {
     const names = Object.keys(namespace);
-    return new vm.SyntheticModule(names, function fill() {
-      for (const name of names) this.setExport(name, namespace[name]);
-    }, { identifier: url });
+    return new vm.SyntheticModule(
+      names,
+      function fill() {
+        for (const name of names) this.setExport(name, namespace[name]);
+      },
+      { identifier: url },
+    );
   }
 
   async #import(url) {
     if (!this.#foreign.has(url)) {
       const json = url.endsWith('.json');
-      this.#foreign.set(url, json ? { default: JSON.parse(fs.readFileSync(fileURLToPath(url), 'utf8')) } : await import(url));
+      this.#foreign.set(
+        url,
+        json ? { default: JSON.parse(fs.readFileSync(fileURLToPath(url), 'utf8')) } : await import(url),
+      );
     }
     return this.#foreign.get(url);
   }
@@ -94,7 +103,9 @@ export class Loader {
   #isOurs(url) {
     if (!url.startsWith('file:')) return false;
     const file = fileURLToPath(url);
-    return file.startsWith(this.#root) && !file.includes(`${path.sep}node_modules${path.sep}`) && /\.[cm]?js$/.test(file);
+    return (
+      file.startsWith(this.#root) && !file.includes(`${path.sep}node_modules${path.sep}`) && /\.[cm]?js$/.test(file)
+    );
   }
 
   #isEsm(url) {

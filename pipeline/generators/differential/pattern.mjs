@@ -17,7 +17,16 @@ export function samples(pattern, flags) {
   return matching.sort((a, b) => a.length - b.length || (a < b ? -1 : 1)).slice(0, MOST);
 }
 
-const CLASSES = { d: ['0', '7'], w: ['a', 'Z', '5', '_'], s: [' ', '\t'], D: ['x', '-'], W: ['-', ' '], S: ['x', '0', '-'], b: [''], B: [''] };
+const CLASSES = {
+  d: ['0', '7'],
+  w: ['a', 'Z', '5', '_'],
+  s: [' ', '\t'],
+  D: ['x', '-'],
+  W: ['-', ' '],
+  S: ['x', '0', '-'],
+  b: [''],
+  B: [''],
+};
 const ESCAPES = { n: '\n', t: '\t', r: '\r', f: '\f', v: '\v', 0: '\0' };
 const PROBES = ['a', 'Z', '0', '9', ' ', '-', '_', '.', 'é', '"', '(', '/'];
 
@@ -47,7 +56,10 @@ class Reader {
       const choices = this.quantified(this.atom());
       // Vary one part at a time: the first choice for the rest.
       const [first] = found;
-      found = [...found.map((text) => text + choices[0]), ...choices.slice(1).map((choice) => first + choice)].slice(0, MOST * 2);
+      found = [...found.map((text) => text + choices[0]), ...choices.slice(1).map((choice) => first + choice)].slice(
+        0,
+        MOST * 2,
+      );
     }
     return found;
   }
@@ -75,7 +87,9 @@ class Reader {
   escape() {
     const c = this.pattern[this.at++];
     if (c === 'u' || c === 'x') {
-      const hex = /^\{([\da-f]+)\}|^[\da-f]+/i.exec(this.pattern.slice(this.at, this.at + (c === 'u' ? (this.peek === '{' ? 9 : 4) : 2)));
+      const hex = /^\{([\da-f]+)\}|^[\da-f]+/i.exec(
+        this.pattern.slice(this.at, this.at + (c === 'u' ? (this.peek === '{' ? 9 : 4) : 2)),
+      );
       this.at += hex[0].length;
       return [String.fromCodePoint(Number.parseInt(hex[1] ?? hex[0], 16))];
     }
@@ -95,7 +109,9 @@ class Reader {
     const expression = new RegExp(text);
     const own = [...text.slice(1, -1).replace(/\\[a-zA-Z]/g, '')].filter((c) => expression.test(c));
     const choices = [...new Set([...PROBES.filter((c) => expression.test(c)), ...own])];
-    if (!choices.length) for (let c = 32; c < 0x400 && choices.length < 2; c++) if (expression.test(String.fromCharCode(c))) choices.push(String.fromCharCode(c));
+    if (!choices.length)
+      for (let c = 32; c < 0x400 && choices.length < 2; c++)
+        if (expression.test(String.fromCharCode(c))) choices.push(String.fromCharCode(c));
     return choices.length ? choices.slice(0, 8) : [''];
   }
 

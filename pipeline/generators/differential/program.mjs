@@ -26,7 +26,11 @@ export function children(expr) {
     case 'list':
       return expr.items.map((child, i) => [child, (to) => ({ ...expr, items: expr.items.with(i, to) }), i]);
     case 'record':
-      return expr.entries.map(([key, child], i) => [child, (to) => ({ ...expr, entries: expr.entries.with(i, [key, to]) }), key]);
+      return expr.entries.map(([key, child], i) => [
+        child,
+        (to) => ({ ...expr, entries: expr.entries.with(i, [key, to]) }),
+        key,
+      ]);
     case 'call':
       return [
         [expr.fn, (to) => ({ ...expr, fn: to }), 'fn'],
@@ -79,7 +83,8 @@ export function describe(value, room = { left: 80 }, depth = 0) {
   if (depth > 6 || --room.left < 0) throw new Unprintable('too large to read');
   const inner = (v) => describe(v, room, depth + 1);
   if (typeof value === 'string' && value.length > 300) throw new Unprintable('a long string');
-  if (value === null || ['undefined', 'boolean', 'number', 'string', 'bigint'].includes(typeof value)) return lit(value);
+  if (value === null || ['undefined', 'boolean', 'number', 'string', 'bigint'].includes(typeof value))
+    return lit(value);
   if (typeof value !== 'object') throw new Unprintable(`a ${typeof value}`);
   if (Array.isArray(value)) {
     if (value.length > room.left) throw new Unprintable('a long array');
@@ -140,7 +145,10 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
     case 'export':
       return names(expr);
     case 'get':
-      return receiver(expr.of, flat(expr.of)) + (IDENTIFIER.test(expr.name) ? `.${expr.name}` : `[${literal(expr.name, mark)}]`);
+      return (
+        receiver(expr.of, flat(expr.of)) +
+        (IDENTIFIER.test(expr.name) ? `.${expr.name}` : `[${literal(expr.name, mark)}]`)
+      );
     case 'await':
       return `await ${print(expr.of, { ...options, column })}`;
     case 'async arrow':
@@ -152,15 +160,26 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
     case 'call':
     case 'new': {
       const head = expr.k === 'new' ? `new ${flat(expr.cls)}` : receiver(expr.fn, flat(expr.fn));
-      return head + enclose('(', expr.args, (e, at) => print(e, { ...options, ...at }), ')', head.length + column, indent, '');
+      return (
+        head +
+        enclose('(', expr.args, (e, at) => print(e, { ...options, ...at }), ')', head.length + column, indent, '')
+      );
     }
     case 'list':
       return enclose('[', expr.items, (e, at) => print(e, { ...options, ...at }), ']', column, indent, '');
     case 'record':
-      return enclose('{', expr.entries, ([key, e], at) => {
-        const head = `${IDENTIFIER.test(key) ? key : literal(key, mark)}: `;
-        return head + print(e, { ...options, ...at, column: at.column + head.length });
-      }, '}', column, indent, ' ');
+      return enclose(
+        '{',
+        expr.entries,
+        ([key, e], at) => {
+          const head = `${IDENTIFIER.test(key) ? key : literal(key, mark)}: `;
+          return head + print(e, { ...options, ...at, column: at.column + head.length });
+        },
+        '}',
+        column,
+        indent,
+        ' ',
+      );
     default:
       throw new Error(`no such expr: ${expr.k}`);
   }
@@ -173,7 +192,12 @@ function enclose(open, items, show, close, column, indent, pad) {
   if (column + flat.length <= WIDTH || column === -Infinity) return flat;
   if (open === '(') {
     // As formatters do: only the last argument is broken, where it is a list or a record and the rest fits.
-    const before = open + texts.slice(0, -1).map((text) => `${text}, `).join('');
+    const before =
+      open +
+      texts
+        .slice(0, -1)
+        .map((text) => `${text}, `)
+        .join('');
     const broken = /^[[{]/.test(texts.at(-1)) && show(items.at(-1), { column: WIDTH, indent });
     if (broken && column + before.length < WIDTH - 1) return before + broken + close;
   }
@@ -182,7 +206,8 @@ function enclose(open, items, show, close, column, indent, pad) {
   return `${open}\n${lines.join(',\n')},\n${indent}${close}`;
 }
 
-const receiver = (expr, text) => (expr.k === 'code' || (expr.k === 'lit' && typeof expr.v === 'number') ? `(${text})` : text);
+const receiver = (expr, text) =>
+  expr.k === 'code' || (expr.k === 'lit' && typeof expr.v === 'number') ? `(${text})` : text;
 
 /** One line that is the same for equal programs only. */
 export function fingerprint(program) {

@@ -15,7 +15,8 @@ import { importedFiles, readTests } from './seeds.mjs';
 import { select } from './select.mjs';
 import { nodes, parseSource, study } from './source.mjs';
 import { traced } from './trace.mjs';
-import { Random, Variations } from './variations.mjs';
+import { Random } from './values.mjs';
+import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
 const read = (file) => {
@@ -32,7 +33,11 @@ async function searchFile(request, { file, source }, shared) {
   const mutants = request.mutants.filter((m) => m.file === file);
   const byId = new Map(mutants.map((m) => [m.id, m]));
   const stats = { file, mutants: mutants.length, programs: 0, deaths: 0, seeds: 0 };
-  const unsupported = (detail) => ({ tests: [], missed: mutants.map((m) => ({ key: m.key, reason: 'unsupported', detail })), stats });
+  const unsupported = (detail) => ({
+    tests: [],
+    missed: mutants.map((m) => ({ key: m.key, reason: 'unsupported', detail })),
+    stats,
+  });
   if (!/\.[cm]?js$/.test(file)) return unsupported(`${path.extname(file)} files are not loaded`);
 
   const { parser, modules, sources, tests, style } = shared;
@@ -49,9 +54,16 @@ async function searchFile(request, { file, source }, shared) {
   const lab = new Laboratory({ root: request.root, files, texts, staticIds, keepsState: knowledge.keepsState });
   try {
     const exports = await lab.start();
-    const random = new Random(request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7));
+    const random = new Random(
+      request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7),
+    );
     const variations = new Variations(knowledge, tests, exports, file, random);
-    const exploration = new Exploration(lab, variations, mutants.map((m) => m.id), started + request.budgetMs);
+    const exploration = new Exploration(
+      lab,
+      variations,
+      mutants.map((m) => m.id),
+      started + request.budgetMs,
+    );
     await exploration.search(tests).catch((error) => {
       if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
@@ -60,7 +72,9 @@ async function searchFile(request, { file, source }, shared) {
     const { tests: chosen, unconfirmed } = await select(exploration);
     const found = chosen.map((test) => ({ ...test, variations, keys: test.kills.map((id) => byId.get(id).key) }));
     const killed = new Set(chosen.flatMap((test) => test.kills));
-    const missed = mutants.filter((m) => !killed.has(m.id)).map((m) => ({ key: m.key, ...reason(m, exploration, unconfirmed) }));
+    const missed = mutants
+      .filter((m) => !killed.has(m.id))
+      .map((m) => ({ key: m.key, ...reason(m, exploration, unconfirmed) }));
     return { tests: found, missed, stats };
   } catch (error) {
     if (!(error instanceof GivenUp)) throw error;
@@ -73,10 +87,13 @@ async function searchFile(request, { file, source }, shared) {
 }
 
 function reason({ id, static: isStatic }, exploration, unconfirmed) {
-  if (unconfirmed.includes(id) || exploration.unstable.has(id)) return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
-  if (exploration.avoid.has(id)) return { reason: 'never-told-apart', detail: 'ran without end wherever it was reached' };
+  if (unconfirmed.includes(id) || exploration.unstable.has(id))
+    return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
+  if (exploration.avoid.has(id))
+    return { reason: 'never-told-apart', detail: 'ran without end wherever it was reached' };
   if (exploration.late) return { reason: 'budget', detail: `not told apart in ${exploration.programs} programs` };
-  if (!isStatic && !exploration.reached.has(id)) return { reason: 'unreachable', detail: `not reached by ${exploration.programs} programs` };
+  if (!isStatic && !exploration.reached.has(id))
+    return { reason: 'unreachable', detail: `not reached by ${exploration.programs} programs` };
   return { reason: 'never-told-apart', detail: `the same in ${exploration.programs} programs` };
 }
 
@@ -85,8 +102,11 @@ function prepare(request) {
   const parser = createRequire(import.meta.url)(request.parser);
   const originals = new Map(request.files.map(({ file, source }) => [file, source]));
   const textOf = (file) => originals.get(file) ?? read(path.join(request.root, file));
-  const testFiles = request.tests.map((file) => ({ file, source: read(path.join(request.root, file)) })).filter((t) => t.source !== null);
-  const resolve = (file) => [file, `${file}.js`, `${file}/index.js`].find((f) => textOf(f) !== null && /\.[cm]?js$/.test(f));
+  const testFiles = request.tests
+    .map((file) => ({ file, source: read(path.join(request.root, file)) }))
+    .filter((t) => t.source !== null);
+  const resolve = (file) =>
+    [file, `${file}.js`, `${file}/index.js`].find((f) => textOf(f) !== null && /\.[cm]?js$/.test(f));
   const imported = ({ file, source }) => {
     try {
       return importedFiles(parser, file, source).map(resolve).filter(Boolean);
@@ -94,9 +114,11 @@ function prepare(request) {
       return []; // a file that does not parse names no modules
     }
   };
-  const modules = [...new Set([...originals.keys(), ...testFiles.flatMap(imported)])].filter((f) => !request.tests.includes(f));
+  const modules = [...new Set([...originals.keys(), ...testFiles.flatMap(imported)])].filter(
+    (f) => !request.tests.includes(f),
+  );
   const sources = {};
-  for (const queue = [...modules]; queue.length; ) {
+  for (const queue = [...modules]; queue.length;) {
     const file = queue.pop();
     if (file in sources) continue;
     sources[file] = textOf(file);
@@ -111,7 +133,8 @@ function titlesIn(parser, file) {
   if (text === null) return [];
   const titles = [];
   for (const [node] of nodes(parseSource(parser, text).program)) {
-    if (node.type === 'CallExpression' && node.arguments[0]?.type === 'StringLiteral') titles.push(node.arguments[0].value);
+    if (node.type === 'CallExpression' && node.arguments[0]?.type === 'StringLiteral')
+      titles.push(node.arguments[0].value);
   }
   return titles;
 }
@@ -121,13 +144,18 @@ export async function search(request) {
   const queue = [...request.files.entries()];
   const results = [];
   const work = async () => {
-    for (let next = queue.shift(); next; next = queue.shift()) results[next[0]] = await searchFile(request, next[1], shared);
+    for (let next = queue.shift(); next; next = queue.shift())
+      results[next[0]] = await searchFile(request, next[1], shared);
   };
   await Promise.all(Array.from({ length: Math.max(1, request.workers ?? 1) }, work));
-  const taken = new Set([request.write, ...request.tests].flatMap((file) => titlesIn(shared.parser, path.join(request.root, file))));
+  const taken = new Set(
+    [request.write, ...request.tests].flatMap((file) => titlesIn(shared.parser, path.join(request.root, file))),
+  );
   const tests = [];
   for (const result of results) {
-    const writer = result.tests.length ? new Writer(request.write, shared.style, result.tests[0].variations, taken) : null;
+    const writer = result.tests.length
+      ? new Writer(request.write, shared.style, result.tests[0].variations, taken)
+      : null;
     for (const { program, outcome, keys } of result.tests) {
       const test = writer.test(program, outcome);
       taken.add(test.title);

@@ -5,28 +5,13 @@
 
 import path from 'node:path';
 
-import { call, code, create, exported, get, global, isData, list, lit, local, record } from './program.mjs';
+import { exported } from './program.mjs';
+import { Names, Reader, unroll } from './reader.mjs';
 import { isFunction, nodes, parseSource } from './source.mjs';
 
-const GLOBALS = new Set(['Date', 'Map', 'Set', 'Array', 'Object', 'Number', 'String', 'Math', 'JSON', 'Symbol', 'BigInt', 'URL', 'RegExp', 'Error', 'Promise']);
 const HOOKS = /^(before|beforeEach|beforeAll|setup|suiteSetup)$/;
 const BLOCKS = /^(describe|context|suite)$/;
 const CASES = /^(it|test|specify)$/;
-const MOST_STEPS = 12;
-
-class Unreadable extends Error {}
-
-/** What an identifier stands for as one test is read: an expr, or a helper function to be read in place of its call. */
-class Names {
-  constructor(outer = null) {
-    this.outer = outer;
-    this.own = new Map();
-  }
-
-  find(name) {
-    return this.own.get(name) ?? this.outer?.find(name);
-  }
-}
 
 /**
  * { programs, style } of the test files. tests: [{ file, source }]; modules: the project's files that may be named.
@@ -53,7 +38,11 @@ export function readTests(parser, tests, modules) {
 export function importedFiles(parser, file, source) {
   const found = [];
   for (const [node] of nodes(parseSource(parser, source).program)) {
-    const specifier = /^(Import|Export\w+)Declaration$/.test(node.type) ? node.source?.value : node.callee?.name === 'require' ? node.arguments[0]?.value : null;
+    const specifier = /^(Import|Export\w+)Declaration$/.test(node.type)
+      ? node.source?.value
+      : node.callee?.name === 'require'
+        ? node.arguments[0]?.value
+        : null;
     if (/^\.\.?\//.test(specifier ?? '')) found.push(path.posix.join(path.posix.dirname(file), specifier));
   }
   return found;
@@ -62,7 +51,9 @@ export function importedFiles(parser, file, source) {
 function styleOf(program, source) {
   const strings = source.match(/'[^'\n]*'|"[^"\n]*"/g) ?? [];
   const mark = strings.filter((s) => s[0] === '"').length > strings.length / 2 ? '"' : "'";
-  const found = program.body.find((n) => n.type === 'ImportDeclaration' && /^(node:)?assert(\/strict)?$/.test(n.source.value));
+  const found = program.body.find(
+    (n) => n.type === 'ImportDeclaration' && /^(node:)?assert(\/strict)?$/.test(n.source.value),
+  );
   const assert = found?.specifiers.some((s) => s.local.name === 'assert') ? source.slice(found.start, found.end) : null;
   const strict = assert === null || /assert\/strict|\bstrict\b/.test(assert);
   return { mark, assert: assert ?? `import assert from ${mark}node:assert/strict${mark};`, strict };
@@ -79,7 +70,12 @@ function imports(program, file, modules, names) {
       const from = target(node.source.value);
       if (!from) continue;
       for (const s of node.specifiers) {
-        const name = s.type === 'ImportSpecifier' ? (s.imported.name ?? s.imported.value) : s.type === 'ImportDefaultSpecifier' ? 'default' : '*';
+        const name =
+          s.type === 'ImportSpecifier'
+            ? (s.imported.name ?? s.imported.value)
+            : s.type === 'ImportDefaultSpecifier'
+              ? 'default'
+              : '*';
         names.own.set(s.local.name, exported(from, name));
       }
     }
@@ -87,7 +83,8 @@ function imports(program, file, modules, names) {
       const from = init?.callee?.name === 'require' ? target(init.arguments[0]?.value) : null;
       if (!from) continue;
       if (id.type === 'Identifier') names.own.set(id.name, exported(from, 'default'));
-      else for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, exported(from, p.key.name));
+      else
+        for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, exported(from, p.key.name));
     }
   }
 }
@@ -114,10 +111,16 @@ function suite(statements, names, hooks, source, programs) {
     else if (BLOCKS.test(callee)) blocks.push(body);
     else if (CASES.test(callee)) testCase(body, names, inner, source, programs);
     else if (expression.callee.property?.name === 'forEach') {
-      unroll({ right: expression.callee.object, left: expression.arguments[0].params[0], body }, names, source, (b, row) => suite(b, row, inner, source, programs));
+      unroll(
+        { right: expression.callee.object, left: expression.arguments[0].params[0], body },
+        names,
+        source,
+        (b, row) => suite(b, row, inner, source, programs),
+      );
     }
   }
-  for (const body of blocks) if (body.type === 'BlockStatement') suite(body.body, new Names(names), inner, source, programs);
+  for (const body of blocks)
+    if (body.type === 'BlockStatement') suite(body.body, new Names(names), inner, source, programs);
 }
 
 function testCase(body, names, hooks, source, programs) {
@@ -125,348 +128,4 @@ function testCase(body, names, hooks, source, programs) {
   for (const hook of hooks) reader.block(hook);
   reader.block(body);
   programs.push(...reader.observed);
-}
-
-function unroll({ left, right, body }, names, source, visit) {
-  const reader = new Reader(names, source, { constantsOnly: true });
-  let rows;
-  try {
-    rows = reader.expr(right);
-  } catch {
-    return;
-  }
-  if (rows.k !== 'list') return;
-  for (const row of rows.items.slice(0, 20)) {
-    const inner = new Reader(new Names(names), source, { constantsOnly: true });
-    try {
-      inner.bind(left.type === 'VariableDeclaration' ? left.declarations[0].id : left, row);
-    } catch {
-      continue;
-    }
-    visit(body.type === 'BlockStatement' ? body.body : [{ type: 'ExpressionStatement', expression: body }], inner.names);
-  }
-}
-
-class Reader {
-  steps = [];
-  observed = [];
-
-  constructor(names, source, { constantsOnly = false, depth = 0 }) {
-    this.names = names;
-    this.source = source;
-    this.constantsOnly = constantsOnly;
-    this.depth = depth;
-  }
-
-  tolerate(statement) {
-    try {
-      this.statement(statement);
-    } catch (error) {
-      if (!(error instanceof Unreadable)) throw error;
-    }
-  }
-
-  block(body) {
-    if (body.type === 'BlockStatement') for (const statement of body.body) this.tolerate(statement);
-    else this.tolerate({ type: 'ExpressionStatement', expression: body });
-  }
-
-  statement(node) {
-    switch (node.type) {
-      case 'FunctionDeclaration':
-        this.names.own.set(node.id.name, { helper: node, names: this.names });
-        return;
-      case 'VariableDeclaration':
-        for (const { id, init } of node.declarations) {
-          if (!init) continue;
-          if (isFunction(init) && id.type === 'Identifier') this.names.own.set(id.name, { helper: init, names: this.names });
-          else if (!(init.type === 'CallExpression' && init.callee.name === 'require')) this.bind(id, this.expr(init), true);
-        }
-        return;
-      case 'ForOfStatement':
-        unroll(node, this.names, this.source, (body, row) => {
-          const outer = this.names;
-          this.names = row;
-          for (const statement of body) this.tolerate(statement);
-          this.names = outer;
-        });
-        return;
-      case 'BlockStatement':
-        this.block(node);
-        return;
-      case 'ExpressionStatement':
-        this.expressionStatement(node.expression);
-        return;
-      default:
-    }
-  }
-
-  expressionStatement(node) {
-    if (node.type === 'AwaitExpression') return this.expressionStatement(node.argument);
-    if (node.type === 'AssignmentExpression') {
-      if (node.left.type === 'Identifier' && node.operator === '=') this.bind(node.left, this.expr(node.right), true);
-      return undefined;
-    }
-    if (node.type !== 'CallExpression') return undefined;
-    if (this.isAssertion(node)) return this.assertion(node);
-    if (node.callee.property?.name === 'forEach' && isFunction(node.arguments[0])) {
-      return this.statement({ type: 'ForOfStatement', right: node.callee.object, left: node.arguments[0].params[0], body: node.arguments[0].body });
-    }
-    const expr = this.expr(node);
-    if (!this.look(expr)) this.push({ bind: null, expr, wait: false });
-    return undefined;
-  }
-
-  isAssertion({ callee }) {
-    let root = callee;
-    while (root.type === 'MemberExpression' || root.type === 'CallExpression') root = root.object ?? root.callee;
-    return /^(assert|expect|should|strictEqual|deepEqual|deepStrictEqual|equal|throws|rejects|ok)$/.test(root.name ?? '') && !this.names.find(root.name);
-  }
-
-  /** Every call in an assertion's arguments is something that a test looks at. */
-  assertion(node) {
-    const roots = [];
-    for (let at = node; at; at = at.callee?.object ?? at.callee) if (at.type === 'CallExpression') roots.push(...at.arguments);
-    for (const argument of roots) {
-      const body = isFunction(argument) ? argument.body : argument;
-      if (body.type === 'BlockStatement') {
-        for (const statement of body.body) this.tolerate(statement);
-        continue;
-      }
-      for (const part of [body, ...inner(body)]) {
-        try {
-          this.look(this.expr(part));
-          break;
-        } catch (error) {
-          if (!(error instanceof Unreadable)) throw error;
-        }
-      }
-    }
-    return undefined;
-  }
-
-  /** Notes that a test looks at `expr`. True where that is a step of the test too. */
-  look(expr) {
-    if (isData(expr) || this.constantsOnly) return false;
-    if (expr.k === 'var') {
-      const at = this.steps.findLastIndex((s) => s.bind === expr.name);
-      if (at >= 0) this.observed.push({ steps: this.steps.slice(0, at), observe: this.steps[at].expr, wait: this.steps[at].wait });
-    }
-    this.observed.push({ steps: [...this.steps], observe: expr, wait: false });
-    // A call that a test asserts on may also change what later calls see.
-    const acts = expr.k === 'call' && expr.fn.k === 'get' && expr.fn.of.k === 'var';
-    if (acts) this.push({ bind: null, expr, wait: false });
-    return acts;
-  }
-
-  push(step) {
-    if (this.constantsOnly || this.steps.length >= MOST_STEPS) throw new Unreadable();
-    this.steps.push(step);
-  }
-
-  /** Gives a pattern's names their values. A value that is made by calls becomes a step, so that it is made once. */
-  bind(pattern, expr, asStep = false) {
-    switch (pattern?.type) {
-      case 'Identifier':
-        if (asStep && !isData(expr) && expr.k !== 'var' && !this.constantsOnly) {
-          this.push({ bind: pattern.name, expr, wait: false });
-          this.names.own.set(pattern.name, local(pattern.name));
-        } else this.names.own.set(pattern.name, expr);
-        return;
-      case 'AssignmentPattern':
-        this.bind(pattern.left, expr.k === 'lit' && expr.v === undefined ? this.expr(pattern.right) : expr, asStep);
-        return;
-      case 'ArrayPattern':
-        pattern.elements.forEach((p, i) => p && this.bind(p, this.item(expr, i), asStep));
-        return;
-      case 'ObjectPattern':
-        for (const p of pattern.properties) {
-          if (p.type !== 'ObjectProperty' || p.computed) throw new Unreadable();
-          this.bind(p.value, this.member(expr, p.key.name ?? p.key.value), asStep);
-        }
-        return;
-      default:
-        throw new Unreadable();
-    }
-  }
-
-  item(expr, i) {
-    if (expr.k === 'list') return expr.items[i] ?? lit(undefined);
-    throw new Unreadable();
-  }
-
-  member(expr, name) {
-    if (expr.k === 'record') return expr.entries.findLast(([key]) => key === name)?.[1] ?? lit(undefined);
-    if (expr.k === 'list' && typeof name === 'number') return this.item(expr, name);
-    if (expr.k === 'export' && expr.name === '*') return exported(expr.file, name);
-    return get(expr, name);
-  }
-
-  expr(node) {
-    switch (node.type) {
-      case 'NumericLiteral':
-      case 'StringLiteral':
-      case 'BooleanLiteral':
-        return lit(node.value);
-      case 'NullLiteral':
-        return lit(null);
-      case 'BigIntLiteral':
-        return lit(BigInt(node.value));
-      case 'RegExpLiteral':
-        return code(this.source.slice(node.start, node.end));
-      case 'TemplateLiteral':
-        return lit(node.quasis.map((q, i) => q.value.cooked + (i < node.expressions.length ? this.value(node.expressions[i]) : '')).join(''));
-      case 'UnaryExpression': {
-        const v = this.value(node.argument);
-        if (node.operator === '-') return lit(-v);
-        if (node.operator === '!') return lit(!v);
-        throw new Unreadable();
-      }
-      case 'BinaryExpression':
-        return lit(arithmetic(node.operator, this.value(node.left), this.value(node.right)));
-      case 'Identifier':
-        return this.identifier(node.name);
-      case 'ArrayExpression':
-        return list(node.elements.flatMap((e) => (e?.type === 'SpreadElement' ? this.spreadItems(e.argument) : [this.expr(e ?? { type: 'Identifier', name: 'undefined' })])));
-      case 'ObjectExpression':
-        return this.object(node);
-      case 'MemberExpression':
-      case 'OptionalMemberExpression':
-        return this.member(this.expr(node.object), node.computed ? this.value(node.property) : node.property.name);
-      case 'NewExpression':
-        return create(this.expr(node.callee), node.arguments.map((a) => this.expr(a)));
-      case 'CallExpression':
-        return this.callExpression(node);
-      case 'AwaitExpression': {
-        const expr = this.expr(node.argument);
-        if (this.constantsOnly || isData(expr)) throw new Unreadable();
-        this.observed.push({ steps: [...this.steps], observe: expr, wait: true });
-        const name = `result${this.steps.length || ''}`;
-        this.push({ bind: name, expr, wait: true });
-        return local(name);
-      }
-      case 'ArrowFunctionExpression':
-      case 'FunctionExpression':
-        return this.closure(node);
-      case 'TSAsExpression':
-      case 'TSNonNullExpression':
-        return this.expr(node.expression);
-      default:
-        throw new Unreadable();
-    }
-  }
-
-  value(node) {
-    const expr = this.expr(node);
-    if (expr.k !== 'lit') throw new Unreadable();
-    return expr.v;
-  }
-
-  identifier(name) {
-    const known = this.names.find(name);
-    if (known?.helper) return new Reader(known.names, this.source, { constantsOnly: true }).closure(known.helper);
-    if (known) return known;
-    if (name === 'undefined') return lit(undefined);
-    if (name === 'NaN') return lit(NaN);
-    if (name === 'Infinity') return lit(Infinity);
-    if (GLOBALS.has(name)) return global(name);
-    throw new Unreadable();
-  }
-
-  spreadItems(node) {
-    const expr = this.expr(node);
-    if (expr.k !== 'list') throw new Unreadable();
-    return expr.items;
-  }
-
-  object(node) {
-    const entries = new Map();
-    for (const p of node.properties) {
-      if (p.type === 'SpreadElement') {
-        const expr = this.expr(p.argument);
-        if (expr.k === 'lit' && expr.v === undefined) continue;
-        if (expr.k !== 'record') throw new Unreadable();
-        for (const [key, e] of expr.entries) entries.set(key, e);
-      } else if (p.type === 'ObjectProperty') {
-        const key = p.computed ? this.value(p.key) : (p.key.name ?? p.key.value);
-        entries.set(String(key), this.expr(p.value));
-      } else throw new Unreadable();
-    }
-    return record([...entries]);
-  }
-
-  callExpression(node) {
-    if (node.callee.type === 'Identifier') {
-      const known = this.names.find(node.callee.name);
-      if (known?.helper) return this.inline(known, node.arguments.map((a) => this.expr(a)));
-    }
-    const args = node.arguments.flatMap((a) => (a.type === 'SpreadElement' ? this.spreadItems(a.argument) : [this.expr(a)]));
-    const fn = this.expr(node.callee);
-    return wholeList(node, fn) ?? call(fn, args);
-  }
-
-  /** A helper's call, read as its body with the arguments in place. */
-  inline({ helper, names }, args) {
-    if (this.depth > 4 || helper.async || helper.generator) throw new Unreadable();
-    const inside = new Reader(new Names(names), this.source, { depth: this.depth + 1, constantsOnly: this.constantsOnly });
-    inside.steps = this.steps;
-    inside.observed = this.observed;
-    helper.params.forEach((p, i) => {
-      if (p.type === 'RestElement') inside.bind(p.argument, list(args.slice(i)));
-      else inside.bind(p, args[i] ?? lit(undefined));
-    });
-    if (helper.body.type !== 'BlockStatement') return inside.expr(helper.body);
-    for (const statement of helper.body.body) {
-      if (statement.type === 'ReturnStatement') return statement.argument ? inside.expr(statement.argument) : lit(undefined);
-      inside.statement(statement);
-    }
-    return lit(undefined);
-  }
-
-  /** A function as its own text, where it needs nothing from around it. */
-  closure(node) {
-    const bound = new Set();
-    for (const [inner, ancestors] of nodes(node)) {
-      const parent = ancestors.at(-1);
-      if (inner.type === 'Identifier' && (parent?.params?.includes(inner) || parent?.type === 'VariableDeclarator' || ancestors.some((a) => /Pattern$/.test(a.type)))) bound.add(inner.name);
-    }
-    for (const [inner, ancestors] of nodes(node)) {
-      const parent = ancestors.at(-1);
-      if (inner.type !== 'Identifier' || bound.has(inner.name) || GLOBALS.has(inner.name) || inner.name === 'undefined') continue;
-      const isName = (/MemberExpression$/.test(parent.type) && parent.property === inner && !parent.computed) || (/^Object(Property|Method)$/.test(parent.type) && parent.key === inner && !parent.computed);
-      if (!isName) throw new Unreadable();
-    }
-    const text = this.source.slice(node.start, node.end);
-    if (/^(async )?function\s+\w/.test(text)) throw new Unreadable();
-    return code(text);
-  }
-}
-
-/** `f(x).map(...)`: what is worth looking at is the whole of f(x). */
-function wholeList(node, fn) {
-  if (fn.k !== 'get' || !/^(map|filter|join|sort)$/.test(fn.name) || !isFunction(node.arguments[0]) || isData(fn.of)) return null;
-  return fn.of.k === 'spread' ? fn.of.of : fn.of;
-}
-
-function arithmetic(operator, a, b) {
-  switch (operator) {
-    case '+':
-      return a + b;
-    case '-':
-      return a - b;
-    case '*':
-      return a * b;
-    case '/':
-      return a / b;
-    case '**':
-      return a ** b;
-    default:
-      throw new Unreadable();
-  }
-}
-
-function* inner(node) {
-  for (const [child, ancestors] of nodes(node)) {
-    if (child !== node && /^(Call|New|Member|Await)Expression$/.test(child.type) && !ancestors.some(isFunction)) yield child;
-  }
 }

@@ -1,7 +1,7 @@
 /** From all that was found to the fewest and smallest programs that keep every kill. */
 
 import { isData, list, lit, record, walkProgram } from './program.mjs';
-import { sites } from './variations.mjs';
+import { sites } from './values.mjs';
 
 const MOST_SHRINKS = 40;
 
@@ -51,7 +51,11 @@ async function matrix(exploration, programs, ids) {
 export async function select(exploration) {
   const { lab } = exploration;
   const ids = [...new Set(exploration.found.flatMap((f) => f.kills))];
-  let rows = await matrix(exploration, exploration.found.map((f) => f.program), ids);
+  let rows = await matrix(
+    exploration,
+    exploration.found.map((f) => f.program),
+    ids,
+  );
   const chosen = [];
   const done = new Set();
   // What a confirmation takes back is offered to the programs that are left.
@@ -61,7 +65,8 @@ export async function select(exploration) {
     if (!candidates.length) break;
     for (const row of inTiers(candidates)) {
       const small = await shrink(exploration, row);
-      const confirm = async (p) => (await lab.order({ order: 'confirm', program: p, ids })) ?? { outcome: null, kills: [] };
+      const confirm = async (p) =>
+        (await lab.order({ order: 'confirm', program: p, ids })) ?? { outcome: null, kills: [] };
       let result = await confirm(small.program);
       if (!row.kills.every((id) => result.kills.includes(id)) && small.program !== row.program) {
         const whole = await confirm(row.program);
@@ -70,7 +75,12 @@ export async function select(exploration) {
       rows = rows.filter((other) => other.program !== row.program);
       if (!result.outcome || !result.kills.length) continue;
       for (const id of result.kills) done.add(id);
-      chosen.push({ program: small.program, outcome: result.outcome, kills: result.kills, cost: exploration.variations.cost(small.program) });
+      chosen.push({
+        program: small.program,
+        outcome: result.outcome,
+        kills: result.kills,
+        cost: exploration.variations.cost(small.program),
+      });
     }
   }
   return { tests: cover(chosen), unconfirmed: ids.filter((id) => !done.has(id)) };
@@ -80,15 +90,19 @@ export async function select(exploration) {
 function inTiers(rows) {
   const sane = cover(rows.filter((row) => row.sane));
   const covered = new Set(sane.flatMap((row) => row.kills));
-  const odd = rows.filter((row) => !row.sane).map((row) => ({ ...row, kills: row.kills.filter((id) => !covered.has(id)) }));
+  const odd = rows
+    .filter((row) => !row.sane)
+    .map((row) => ({ ...row, kills: row.kills.filter((id) => !covered.has(id)) }));
   const chosen = [...sane, ...cover(odd.filter((row) => row.kills.length))];
   // Each answers for what no one before it kills: that is what shrinking must keep.
   const taken = new Set();
-  return chosen.map((row) => {
-    const own = row.kills.filter((id) => !taken.has(id));
-    for (const id of own) taken.add(id);
-    return { ...row, kills: own };
-  }).filter((row) => row.kills.length);
+  return chosen
+    .map((row) => {
+      const own = row.kills.filter((id) => !taken.has(id));
+      for (const id of own) taken.add(id);
+      return { ...row, kills: own };
+    })
+    .filter((row) => row.kills.length);
 }
 
 async function shrink({ lab, variations }, { program, kills }) {
@@ -117,15 +131,24 @@ function withoutIdleNames(program) {
     const rest = { steps: program.steps.slice(from), observe: program.observe };
     return [...walkProgram(rest)].some((e) => e.k === 'var' && e.name === name);
   };
-  const steps = program.steps.map((step, i) => (step.bind && !isUsed(step.bind, i + 1) ? { ...step, bind: null } : step));
+  const steps = program.steps.map((step, i) =>
+    step.bind && !isUsed(step.bind, i + 1) ? { ...step, bind: null } : step,
+  );
   return { ...program, steps };
 }
 
 function simpler(program, variations) {
   const { steps } = program;
   const found = steps.flatMap((step, i) => (step.bind ? [] : [{ ...program, steps: steps.toSpliced(i, 1) }]));
+  // What a step does may be what tells them apart: then that is what to look at.
+  for (const [i, { expr, wait }] of steps.entries()) {
+    if (expr.k !== 'new') found.push({ steps: steps.slice(0, i), observe: expr, wait });
+  }
   for (const { expr, name, put } of sites(program, variations)) {
-    if (expr.k === 'call' || expr.k === 'new') if (expr.args.length) found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
+    if ((expr.k === 'call' || expr.k === 'new') && expr.args.length)
+      found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
+    // One call less in a chain.
+    if (expr.k === 'call' && expr.fn.k === 'get' && /^(call|new)$/.test(expr.fn.of.k)) found.push(put(expr.fn.of));
     if (!isData(expr)) continue;
     for (const e of variations.likely.get(name)?.values() ?? []) found.push(put(e));
     found.push(...smallerData(expr).map(put));
@@ -136,14 +159,16 @@ function simpler(program, variations) {
 function smallerData(expr) {
   if (expr.k === 'list') return [list([]), ...expr.items.map((_, i) => list(expr.items.toSpliced(i, 1)))];
   if (expr.k === 'record') return [record([]), ...expr.entries.map((_, i) => record(expr.entries.toSpliced(i, 1)))];
-  if (typeof expr.v === 'number') return [0, 1, 2, 3, 5, 10, 50, 100, 1000, Math.trunc(expr.v), Math.trunc(expr.v / 10), Math.abs(expr.v)].map(lit);
+  if (typeof expr.v === 'number')
+    return [0, 1, 2, 3, 5, 10, 50, 100, 1000, Math.trunc(expr.v), Math.trunc(expr.v / 10), Math.abs(expr.v)].map(lit);
   if (typeof expr.v !== 'string') return [];
   const s = expr.v;
   const cuts = [];
   for (let size = Math.ceil(s.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < s.length; at += size) cuts.push(s.slice(0, at) + s.slice(at + size));
   }
-  const plainer = [...s].flatMap((c, i) => (/[a-z0-9 ]/.test(c) ? [] : [s.slice(0, i) + (/[A-Z]/.test(c) ? c.toLowerCase() : 'a') + s.slice(i + 1)]));
+  const plainer = [...s].flatMap((c, i) =>
+    /[a-z0-9 ]/.test(c) ? [] : [s.slice(0, i) + (/[A-Z]/.test(c) ? c.toLowerCase() : 'a') + s.slice(i + 1)],
+  );
   return ['', 'a', ...cuts.slice(0, 60), ...plainer.slice(0, 20)].map(lit);
 }
-

@@ -6,7 +6,12 @@
 import { samples } from './pattern.mjs';
 
 export const parseSource = (parser, text) =>
-  parser.parse(text, { sourceType: 'unambiguous', plugins: ['typescript', 'jsx'], errorRecovery: true, allowReturnOutsideFunction: true });
+  parser.parse(text, {
+    sourceType: 'unambiguous',
+    plugins: ['typescript', 'jsx'],
+    errorRecovery: true,
+    allowReturnOutsideFunction: true,
+  });
 
 /** Every node below `node` with its ancestors, nearest last. */
 export function* nodes(node, ancestors = []) {
@@ -14,11 +19,15 @@ export function* nodes(node, ancestors = []) {
   const inner = [...ancestors, node];
   for (const [key, value] of Object.entries(node)) {
     if (key === 'loc' || key.endsWith('Comments') || value === null || typeof value !== 'object') continue;
-    for (const child of Array.isArray(value) ? value : [value]) if (typeof child?.type === 'string') yield* nodes(child, inner);
+    for (const child of Array.isArray(value) ? value : [value])
+      if (typeof child?.type === 'string') yield* nodes(child, inner);
   }
 }
 
-export const isFunction = (node) => /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|ClassPrivateMethod|ObjectMethod)$/.test(node?.type ?? '');
+export const isFunction = (node) =>
+  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|ClassPrivateMethod|ObjectMethod)$/.test(
+    node?.type ?? '',
+  );
 
 /** The value of a literal node; undefined for everything else. */
 export function literalOf(node) {
@@ -38,10 +47,15 @@ export function literalOf(node) {
   }
 }
 
-const propertyName = (node) => (node.computed ? literalOf(node.property ?? node.key) : ((node.property ?? node.key)?.name ?? literalOf(node.property ?? node.key)));
+const propertyName = (node) =>
+  node.computed
+    ? literalOf(node.property ?? node.key)
+    : ((node.property ?? node.key)?.name ?? literalOf(node.property ?? node.key));
 
-const STRING_METHODS = /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
-const ARRAY_METHODS = /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
+const STRING_METHODS =
+  /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
+const ARRAY_METHODS =
+  /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
@@ -50,7 +64,15 @@ const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/
  * keys: name of a variable, parameter or field → the keys read from it.
  */
 export function study(parser, sources) {
-  const knowledge = { numbers: new Set(), strings: new Set(), named: new Map(), functions: new Map(), classes: new Map(), keys: new Map(), keepsState: false };
+  const knowledge = {
+    numbers: new Set(),
+    strings: new Set(),
+    named: new Map(),
+    functions: new Map(),
+    classes: new Map(),
+    keys: new Map(),
+    keepsState: false,
+  };
   for (const text of Object.values(sources)) {
     const tree = parseSource(parser, text);
     collectLiterals(tree, knowledge);
@@ -67,7 +89,8 @@ function remember(named, name, value) {
   named.get(name).add(value);
 }
 
-const nameOf = (node) => (node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined);
+const nameOf = (node) =>
+  node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined;
 
 function collectLiterals(tree, { numbers, strings, named }) {
   for (const [node, ancestors] of nodes(tree.program)) {
@@ -76,17 +99,20 @@ function collectLiterals(tree, { numbers, strings, named }) {
     if (/^(Import|Export).*Declaration$/.test(parent?.type)) continue;
     if (typeof value === 'number') numbers.add(value);
     if (typeof value === 'string' && value.length < 80) strings.add(value);
-    if (node.type === 'TemplateElement' && node.value.cooked && node.value.cooked.length < 20) strings.add(node.value.cooked);
+    if (node.type === 'TemplateElement' && node.value.cooked && node.value.cooked.length < 20)
+      strings.add(node.value.cooked);
     if (node.type === 'RegExpLiteral') for (const text of samples(node.pattern, node.flags)) strings.add(text);
     if (node.type === 'BinaryExpression') {
       remember(named, nameOf(node.left), literalOf(node.right));
       remember(named, nameOf(node.right), literalOf(node.left));
     }
-    if (node.type === 'SwitchStatement') for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
+    if (node.type === 'SwitchStatement')
+      for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
     if (node.type === 'AssignmentPattern') remember(named, nameOf(node.left), literalOf(node.right));
     if (node.type === 'LogicalExpression') remember(named, nameOf(node.left), literalOf(node.right));
     // A lookup table's keys are what somebody looks up in it.
-    if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator') strings.add(propertyName(node));
+    if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator')
+      strings.add(propertyName(node));
   }
 }
 
@@ -110,7 +136,9 @@ function collectFunctions(tree, { functions, classes }) {
     }
     if (!isFunction(node)) continue;
     const owner = /^Class/.test(node.type) ? (ancestors.at(-2)?.id?.name ?? '') : '';
-    const name = node.id?.name ?? (parent?.type === 'VariableDeclarator' ? parent.id.name : (node.key && propertyName(node)) ?? assigned(parent));
+    const name =
+      node.id?.name ??
+      (parent?.type === 'VariableDeclarator' ? parent.id.name : ((node.key && propertyName(node)) ?? assigned(parent)));
     if (name) functions.set(owner ? `${owner}.${name}` : name, { params: node.params.map((p) => parameter(p, node)) });
   }
 }
@@ -139,13 +167,15 @@ function parameter(node, fn) {
   const optional = node.type === 'AssignmentPattern';
   const target = optional ? node.left : node;
   if (target.type === 'ObjectPattern') return { name: 'options', optional, kind: 'record', keys: patternKeys(target) };
-  if (target.type !== 'Identifier') return { name: 'rest', optional: true, kind: target.type === 'ArrayPattern' ? 'list' : null, keys: [] };
+  if (target.type !== 'Identifier')
+    return { name: 'rest', optional: true, kind: target.type === 'ArrayPattern' ? 'list' : null, keys: [] };
   const initial = optional ? literalOf(node.right) : undefined;
   const { kind, keys } = usage(target.name, fn);
   return { name: target.name, optional, kind: initial === undefined ? kind : typeof initial, keys };
 }
 
-const patternKeys = (pattern) => pattern.properties.filter((p) => p.type === 'ObjectProperty' && !p.computed).map(propertyName);
+const patternKeys = (pattern) =>
+  pattern.properties.filter((p) => p.type === 'ObjectProperty' && !p.computed).map(propertyName);
 
 function usage(name, fn) {
   const votes = {};
@@ -168,9 +198,12 @@ function usage(name, fn) {
     } else if (/^(ForOfStatement|SpreadElement)$/.test(parent?.type)) vote('list', 2);
     else if (parent?.type === 'TemplateLiteral') vote('string', 0.5);
     else if (parent?.type === 'CallExpression' && parent.callee === node) vote('function', 3);
-    else if (parent?.type === 'VariableDeclarator' && parent.id.type === 'ObjectPattern') (vote('record', 2), patternKeys(parent.id).forEach((k) => keys.add(k)));
+    else if (parent?.type === 'VariableDeclarator' && parent.id.type === 'ObjectPattern')
+      (vote('record', 2), patternKeys(parent.id).forEach((k) => keys.add(k)));
   }
-  const [best] = Object.entries(votes).filter(([kind]) => kind !== 'any').sort((a, b) => b[1] - a[1]);
+  const [best] = Object.entries(votes)
+    .filter(([kind]) => kind !== 'any')
+    .sort((a, b) => b[1] - a[1]);
   return { kind: best?.[0] ?? null, keys: [...keys] };
 }
 
@@ -179,7 +212,11 @@ function keepsState(program) {
   const constants = new Set();
   for (const statement of program.body) {
     const declaration = statement.declaration ?? statement;
-    if (declaration.type === 'ClassDeclaration' && declaration.body.body.some((m) => m.static && /Property$/.test(m.type))) return true;
+    if (
+      declaration.type === 'ClassDeclaration' &&
+      declaration.body.body.some((m) => m.static && /Property$/.test(m.type))
+    )
+      return true;
     if (declaration.type !== 'VariableDeclaration') continue;
     if (declaration.kind !== 'const') return true;
     for (const { id, init } of declaration.declarations) {
@@ -191,9 +228,19 @@ function keepsState(program) {
   for (const [node, ancestors] of nodes(program)) {
     if (!ancestors.some(isFunction)) continue;
     if (node.type === 'CallExpression' && constants.has(node.callee.name)) return true; // a counter made by a factory
-    const written = node.type === 'AssignmentExpression' ? node.left : node.type === 'UpdateExpression' ? node.argument
-      : node.type === 'UnaryExpression' && node.operator === 'delete' ? node.argument
-        : node.type === 'CallExpression' && /^(set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|next)$/.test(propertyName(node.callee) ?? '') ? node.callee : null;
+    const written =
+      node.type === 'AssignmentExpression'
+        ? node.left
+        : node.type === 'UpdateExpression'
+          ? node.argument
+          : node.type === 'UnaryExpression' && node.operator === 'delete'
+            ? node.argument
+            : node.type === 'CallExpression' &&
+                /^(set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|next)$/.test(
+                  propertyName(node.callee) ?? '',
+                )
+              ? node.callee
+              : null;
     let root = written;
     while (/MemberExpression$/.test(root?.type)) root = root.object;
     if (root !== written && constants.has(root?.name)) return true;

@@ -5,7 +5,7 @@
 
 import { lit } from './program.mjs';
 import { nodes, parseSource } from './source.mjs';
-import { sites } from './variations.mjs';
+import { sites } from './values.mjs';
 
 const COMPARISONS = new Set(['===', '!==', '==', '!=', '<', '<=', '>', '>=']);
 export const NOTE = '__compared__'; // the global function that a traced module calls: (operator, left, right) → boolean
@@ -35,13 +35,21 @@ export function traced(parser, text) {
 
 /** Programs near `program` in which a pair of compared values would meet. pairs: [[left, right]] as noted in its run. */
 export function meetings(program, pairs, variations) {
-  const leaves = [...sites(program, variations)].filter(({ expr }) => expr.k === 'lit' && ['number', 'string'].includes(typeof expr.v));
-  const factors = [...new Set(leaves.map(({ expr }) => expr.v).filter((v) => Number.isInteger(v) && v > 1 && v < 1000))];
+  const leaves = [...sites(program, variations)].filter(
+    ({ expr }) => expr.k === 'lit' && ['number', 'string'].includes(typeof expr.v),
+  );
+  const factors = [
+    ...new Set(leaves.map(({ expr }) => expr.v).filter((v) => Number.isInteger(v) && v > 1 && v < 1000)),
+  ];
   const found = [];
   for (const [left, right] of pairs) {
-    for (const [a, b] of [[left, right], [right, left]]) {
+    for (const [a, b] of [
+      [left, right],
+      [right, left],
+    ]) {
       for (const { expr, put } of leaves) {
-        for (const v of typeof b === 'number' ? numbersFor(expr.v, a, b, factors) : stringsFor(expr.v, a, b)) if (!Object.is(v, expr.v)) found.push(() => put(lit(v)));
+        for (const v of typeof b === 'number' ? numbersFor(expr.v, a, b, factors) : stringsFor(expr.v, a, b))
+          if (!Object.is(v, expr.v)) found.push(() => put(lit(v)));
       }
     }
   }
@@ -57,7 +65,9 @@ function numbersFor(v, a, b, factors) {
   if (a !== 0) found.push((v * b) / a);
   for (const factor of factors) found.push(v + (b - a) / factor);
   const likely = (n) => n === b || Math.abs(n) <= 1000 * Math.max(Math.abs(v), 10);
-  return [...new Set(found)].filter((n) => Number.isFinite(n) && likely(n) && (Number.isInteger(n) || !Number.isInteger(v)));
+  return [...new Set(found)].filter(
+    (n) => Number.isFinite(n) && likely(n) && (Number.isInteger(n) || !Number.isInteger(v)),
+  );
 }
 
 function stringsFor(v, a, b) {

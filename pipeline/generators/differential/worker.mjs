@@ -5,25 +5,22 @@
  */
 
 import fs from 'node:fs';
-import { isDeepStrictEqual } from 'node:util';
 
+import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
-import { Unprintable, describe, isData, isPresentable } from './program.mjs';
+import { isPresentable } from './program.mjs';
+import { Run, Unusable, isThenable, settle } from './run.mjs';
 import { NOTE } from './trace.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
 const MOST_HITS = 60_000; // visits to mutated places in one run of the original; more is taken for an endless loop
 const MORE_HITS = 5; // times as many as the original, plus 1000: what a mutant may take
-const PATIENCE_MS = 200; // for a promise to settle
 
 const engine = (globalThis.__stryker__ ??= {});
 engine.mutantCoverage = { static: {}, perTest: {} };
 engine.currentTestId = 'run';
 
 class Endless extends Error {}
-
-/** A run was stopped, or could not be performed as a test would perform it: nothing is known of it. */
-class Unusable extends Error {}
 
 let hits = {}; // mutant id → visits, of the run that was last
 let hitCount = 0;
@@ -37,111 +34,7 @@ const counting = {
   },
 };
 
-// --- evaluating -----------------------------------------------------------------------------------------------------
-
-const compiled = new Map();
-
-function functionOf(text) {
-  if (!compiled.has(text)) compiled.set(text, new Function(`return (${text});`));
-  return compiled.get(text)();
-}
-
-/** Evaluates exprs. `inCode` says whether what is thrown comes out of the code under test, or out of the test itself. */
-class Run {
-  locals = new Map();
-  inCode = false;
-  lastArgs = [];
-
-  constructor(namespaces) {
-    this.namespaces = namespaces;
-  }
-
-  value(expr) {
-    switch (expr.k) {
-      case 'lit':
-        return expr.v;
-      case 'list':
-        return expr.items.map((e) => this.value(e));
-      case 'record':
-        return Object.fromEntries(expr.entries.map(([key, e]) => [key, this.value(e)]));
-      case 'code':
-        return functionOf(expr.text);
-      case 'var':
-        return this.locals.get(expr.name);
-      case 'global':
-        return globalThis[expr.name];
-      case 'export':
-        return this.namespaces[expr.file]?.[expr.name];
-      case 'get':
-        return this.member(this.value(expr.of), expr.name);
-      case 'spread': {
-        const of = this.value(expr.of);
-        return this.enter(() => (expr.as === 'list' ? [...of] : { ...of }), expr.as !== 'list' || isIterable(of));
-      }
-      case 'new': {
-        const cls = this.value(expr.cls);
-        const args = expr.args.map((e) => this.value(e));
-        return this.enter(() => Reflect.construct(cls, args), typeof cls === 'function');
-      }
-      case 'call': {
-        const self = expr.fn.k === 'get' ? this.value(expr.fn.of) : undefined;
-        const fn = expr.fn.k === 'get' ? this.member(self, expr.fn.name) : this.value(expr.fn);
-        const args = expr.args.map((e) => this.value(e));
-        const result = this.enter(() => Reflect.apply(fn, self, args), typeof fn === 'function');
-        this.lastArgs = args;
-        return result;
-      }
-      default:
-        throw new Unusable(`no such expr: ${expr.k}`);
-    }
-  }
-
-  member(of, name) {
-    return this.enter(() => of[name], of !== null && of !== undefined);
-  }
-
-  enter(act, possible) {
-    if (!possible) throw new Unusable('the test itself would fail');
-    this.inCode = true;
-    const result = act();
-    this.inCode = false;
-    return result;
-  }
-
-  /** Yields what has to be awaited; returns the observed value. `at` is the step that runs, for who catches. */
-  *perform(program) {
-    for (this.at = 0; this.at < program.steps.length; this.at++) {
-      const { bind, expr, wait } = program.steps[this.at];
-      let value = this.value(expr);
-      if (wait) value = yield* this.awaited(value);
-      if (bind) this.locals.set(bind, value);
-    }
-    const value = this.value(program.observe);
-    return program.wait ? yield* this.awaited(value) : value;
-  }
-
-  *awaited(value) {
-    this.inCode = true;
-    const settled = yield value;
-    this.inCode = false;
-    return settled;
-  }
-}
-
-const isIterable = (v) => v !== null && v !== undefined && typeof v[Symbol.iterator] === 'function';
-const isThenable = (v) => v !== null && typeof v === 'object' && typeof v.then === 'function';
-
-async function settle(promise) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Unusable('a promise that does not settle')), PATIENCE_MS);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+// --- one run ---------------------------------------------------------------------------------------------------------
 
 function arm(mutant, world, limit) {
   enter(world);
@@ -179,68 +72,14 @@ async function perform(program, namespaces, mutant, world, limit) {
     }
     return { value: next.value, args: run.lastArgs, hits: hitCount };
   } catch (error) {
-    if (error instanceof Endless || /^Stryker: Hit count limit/.test(error?.message)) return { unusable: 'endless', endless: true };
-    if (error instanceof Exited || error instanceof Unusable || error?.code === 'ERR_ACCESS_DENIED' || !run.inCode) return { unusable: String(error?.message) };
+    if (error instanceof Endless || /^Stryker: Hit count limit/.test(error?.message))
+      return { unusable: 'endless', endless: true };
+    if (error instanceof Exited || error instanceof Unusable || error?.code === 'ERR_ACCESS_DENIED' || !run.inCode)
+      return { unusable: String(error?.message) };
     return { error, at: run.at, hits: hitCount };
   } finally {
     disarm();
   }
-}
-
-// --- judging --------------------------------------------------------------------------------------------------------
-
-const NATIVE = {
-  TypeError: /is not (a|an|iterable|defined|extensible)|is not$|Cannot (read|set|convert|destructure|mix|delete|assign|redefine|use)|of (undefined|null)|not iterable|Reduce of empty|Invalid (Date|attempt)/,
-  RangeError: /call stack|Invalid (array|string|time|count|date|typed)|toFixed|toString\(\) radix|Maximum|precision/,
-  ReferenceError: /./,
-  SyntaxError: /JSON|regular expression|BigInt|Unexpected (token|end)/,
-  URIError: /malformed/,
-};
-
-/** What the original's run says, as a test would assert it; `hint` names a change that makes it say something. */
-function judge(program, run) {
-  if (run.unusable) return { kind: 'bad', why: run.unusable };
-  if ('error' in run) {
-    const { error } = run;
-    if (!(error instanceof Error)) return { kind: 'bad', why: 'throws no Error' };
-    if (run.at < program.steps.length) return { kind: 'hint', hint: 'cut', at: run.at };
-    const { name, message } = error;
-    if (typeof message !== 'string' || message.length > 300) return { kind: 'bad', why: 'a long message' };
-    return { kind: 'throw', name, message, native: Boolean(NATIVE[error.constructor?.name]?.test(message)) };
-  }
-  const { value } = run;
-  if (isThenable(value)) return { kind: 'hint', hint: 'wait' };
-  try {
-    const expr = describe(value);
-    if (isDeepStrictEqual(value, new Run({}).value(expr))) return { kind: 'value', expr };
-  } catch (error) {
-    if (!(error instanceof Unprintable)) throw error;
-  }
-  if (program.observe.k === 'spread' || value === null || typeof value !== 'object') return { kind: 'bad', why: 'no literal says it' };
-  if (value instanceof Error) return { kind: 'hint', hint: 'message' };
-  if (typeof value[Symbol.iterator] === 'function') return { kind: 'hint', hint: 'list' };
-  return Object.keys(value).length ? { kind: 'hint', hint: 'record' } : { kind: 'bad', why: 'no literal says it' };
-}
-
-/** Would the test that asserts `outcome` fail on this run, by an assertion or an exception out of the code under test? */
-function fails(outcome, run) {
-  if (run.unusable) return false;
-  if (outcome.kind === 'throw') {
-    const { error } = run;
-    return !('error' in run) || error?.name !== outcome.name || error?.message !== outcome.message;
-  }
-  return 'error' in run || !isDeepStrictEqual(run.value, new Run({}).value(outcome.expr));
-}
-
-const asserts = (outcome) => outcome.kind === 'value' || outcome.kind === 'throw';
-
-/** The data arguments of the last call, where a run left them changed in another way than the original did. */
-function changedArgument(program, original, mutated) {
-  if (program.observe.k !== 'call' || !('value' in mutated) || !original.args) return null;
-  const at = program.observe.args.findIndex(
-    (e, i) => isData(e) && e.k !== 'lit' && e.k !== 'code' && !isDeepStrictEqual(original.args[i], mutated.args[i]),
-  );
-  return at < 0 ? null : at;
 }
 
 // --- the orders -----------------------------------------------------------------------------------------------------
@@ -282,7 +121,13 @@ async function namespacesFor(mutant, fresh) {
 async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than } = {}) {
   const namespaces = await namespacesFor(mutant, fresh);
   if (!namespaces) return { unusable: 'the module does not load' };
-  return perform(program, namespaces, mutant, world, than ? Math.min(than.hits * MORE_HITS + 1000, 2 * MOST_HITS) : MOST_HITS);
+  return perform(
+    program,
+    namespaces,
+    mutant,
+    world,
+    than ? Math.min(than.hits * MORE_HITS + 1000, 2 * MOST_HITS) : MOST_HITS,
+  );
 }
 
 async function isStable(program, outcome, fresh) {
@@ -299,8 +144,16 @@ async function start({ root, files, texts, staticIds, keepsState }) {
   stateful = keepsState;
   try {
     const namespaces = (shared = await load());
-    const shape = (value) => (typeof value === 'function' ? (/^class\b/.test(Function.prototype.toString.call(value)) ? 'class' : 'function') : 'value');
-    const exports = Object.entries(namespaces).map(([file, ns]) => [file, Object.fromEntries(Object.keys(ns).map((name) => [name, shape(ns[name])]))]);
+    const shape = (value) =>
+      typeof value === 'function'
+        ? /^class\b/.test(Function.prototype.toString.call(value))
+          ? 'class'
+          : 'function'
+        : 'value';
+    const exports = Object.entries(namespaces).map(([file, ns]) => [
+      file,
+      Object.fromEntries(Object.keys(ns).map((name) => [name, shape(ns[name])])),
+    ]);
     return { exports: Object.fromEntries(exports) };
   } catch (error) {
     return { failed: `${error?.name}: ${error?.message}` };
@@ -326,7 +179,16 @@ async function explore({ programs, alive, avoid, spared, careful }) {
     const original = await runOn(program);
     const outcome = judge(program, original);
     const reached = Object.keys(hits).filter((id) => wanted.has(id));
-    const result = { outcome, reached, way: wayOf(hits), kills: [], endless: [], watch: null, unstable: false, work: 0 };
+    const result = {
+      outcome,
+      reached,
+      way: wayOf(hits),
+      kills: [],
+      endless: [],
+      watch: null,
+      unstable: false,
+      work: 0,
+    };
     work = hitCount;
     if (asserts(outcome)) {
       note(`${index} +`);
@@ -373,7 +235,8 @@ async function confirm({ program, ids, avoid }) {
     if (avoid.includes(`0 ${id}`)) continue;
     note(`0 ${id}`);
     let always = true;
-    for (const world of WORLDS) always &&= fails(outcome, await runOn(program, id, { world, fresh: true, than: original }));
+    for (const world of WORLDS)
+      always &&= fails(outcome, await runOn(program, id, { world, fresh: true, than: original }));
     if (always) kills.push(id);
   }
   return { outcome, kills };

@@ -36,11 +36,18 @@ export class Writer {
     if (outcome.kind === 'throw') {
       // What throws is the call: a copy of its result's keys is never made. A list is: it may be what throws.
       const throwing = observe.k === 'spread' && observe.as === 'record' ? observe.of : observe;
-      const expected = record([['name', lit(outcome.name)], ['message', lit(outcome.message)]]);
-      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [{ k: wait ? 'async arrow' : 'arrow', of: throwing }, expected]);
+      const expected = record([
+        ['name', lit(outcome.name)],
+        ['message', lit(outcome.message)],
+      ]);
+      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [
+        { k: wait ? 'async arrow' : 'arrow', of: throwing },
+        expected,
+      ]);
       return [show(wait ? { k: 'await', of: check } : check)];
     }
-    const equal = outcome.expr.k === 'lit' ? (strict ? 'equal' : 'strictEqual') : strict ? 'deepEqual' : 'deepStrictEqual';
+    const equal =
+      outcome.expr.k === 'lit' ? (strict ? 'equal' : 'strictEqual') : strict ? 'deepEqual' : 'deepStrictEqual';
     return [show(call(global(`assert.${equal}`), [wait ? { k: 'await', of: observe } : observe, outcome.expr]))];
   }
 
@@ -52,7 +59,13 @@ export class Writer {
     for (const { file, name } of exportsOf(program)) {
       const relative = path.posix.relative(path.posix.dirname(this.write), file);
       const from = quote(relative.startsWith('.') ? relative : `./${relative}`, mark);
-      const base = name === 'default' ? path.posix.basename(file).replace(/\.\w+$/, '').replace(/\W+(\w)/g, (_, c) => c.toUpperCase()) : name;
+      const base =
+        name === 'default'
+          ? path.posix
+              .basename(file)
+              .replace(/\.\w+$/, '')
+              .replace(/\W+(\w)/g, (_, c) => c.toUpperCase())
+          : name;
       let alias = base;
       for (let n = 2; [...names.values()].includes(alias); n++) alias = `${base}${n}`;
       names.set(`${file} ${name}`, alias);
@@ -68,7 +81,9 @@ export class Writer {
   #title(program, outcome) {
     const { name, condition } = this.#subject(program);
     const results = [this.#result(program, outcome, true), this.#result(program, outcome, false)];
-    const titles = [2, 3, 1, 0].flatMap((detail) => results.map((result) => oneLine(`${name} ${result}${condition(detail)}`)));
+    const titles = [2, 3, 1, 0].flatMap((detail) =>
+      results.map((result) => oneLine(`${name} ${result}${condition(detail)}`)),
+    );
     titles.push(oneLine(`${name} ${results[0]}`), oneLine(`${name} ${results[1]}`));
     const base = titles.find((title) => title.length <= TITLE) ?? cut(titles.at(-1), TITLE);
     let title = titles.find((t) => t.length <= TITLE && !this.taken.has(t)) ?? base;
@@ -81,19 +96,27 @@ export class Writer {
     let { observe } = program;
     while (observe.k === 'spread' || (observe.k === 'get' && observe.name === 'message')) observe = observe.of;
     if (observe.k === 'var') {
-      const by = program.steps.findLast(({ expr }) => [...walkProgram({ steps: [], observe: expr })].some((e) => e.k === 'var' && e.name === observe.name));
+      const by = program.steps.findLast(({ expr }) =>
+        [...walkProgram({ steps: [], observe: expr })].some((e) => e.k === 'var' && e.name === observe.name),
+      );
       const made = by ?? program.steps.findLast((s) => s.bind === observe.name);
       if (made && (made.expr.k === 'call' || made.expr.k === 'new')) {
         const given = program.steps.findLast((s) => s.bind === observe.name).expr;
         const args = made.expr.args.map((e) => (e.k === 'var' && e.name === observe.name ? given : e));
-        return this.#callSubject({ ...made.expr, args }, { ...program, steps: program.steps.filter((s) => s !== made && s.bind !== observe.name) });
+        return this.#callSubject(
+          { ...made.expr, args },
+          { ...program, steps: program.steps.filter((s) => s !== made && s.bind !== observe.name) },
+        );
       }
     }
     if (observe.k === 'call' || observe.k === 'new') return this.#callSubject(observe, program);
     if (observe.k === 'get') {
       const cls = this.variations.classOf(observe.of, program);
-      const of = cls?.name ?? (observe.of.k === 'call' ? this.#nameOf(observe.of, program) : 'result');
-      const inner = observe.of.k === 'call' ? this.#callSubject(observe.of, program).condition : (detail) => this.#history(program, detail);
+      const of = observe.of.k === 'call' ? this.#nameOf(observe.of, program) : (cls?.name ?? 'result');
+      const inner =
+        observe.of.k === 'call'
+          ? this.#callSubject(observe.of, program).condition
+          : (detail) => this.#history(program, detail);
       return { name: `${of}.${observe.name}`, condition: inner };
     }
     return { name: observe.name ?? 'it', condition: () => '' };
@@ -104,7 +127,7 @@ export class Writer {
     const { fn } = expr;
     if (fn.k === 'get') {
       const cls = this.variations.classOf(fn.of, program);
-      return `${cls?.name ?? (fn.of.k === 'global' ? fn.of.name : fn.of.name ?? 'result')}.${fn.name}`;
+      return `${cls?.name ?? (fn.of.k === 'global' ? fn.of.name : (fn.of.name ?? 'result'))}.${fn.name}`;
     }
     return fn.name === 'default' ? path.posix.basename(fn.file ?? '').replace(/\.\w+$/, '') : (fn.name ?? 'it');
   }
@@ -143,7 +166,10 @@ export class Writer {
   }
 
   #history(program, detail) {
-    const acts = program.steps.filter((s) => !s.bind).map((s) => s.expr).filter((e) => e.k === 'call');
+    const acts = program.steps
+      .filter((s) => !s.bind)
+      .map((s) => s.expr)
+      .filter((e) => e.k === 'call');
     if (!acts.length) return '';
     const told = acts.map((e) => {
       const name = e.fn.name ?? 'it';
@@ -155,13 +181,21 @@ export class Writer {
   }
 
   #result({ observe }, outcome, inFull) {
-    if (outcome.kind === 'throw') return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
+    if (outcome.kind === 'throw')
+      return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
     const verb = observe.k === 'get' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
     const { expr } = outcome;
     const text = this.#flat(expr);
-    if (text.length <= SHORT * 1.5) return `${verb} ${expr.k === 'list' && !expr.items.length ? 'an empty list' : text}`;
+    if (text.length <= SHORT * 1.5)
+      return `${verb} ${expr.k === 'list' && !expr.items.length ? 'an empty list' : text}`;
     if (expr.k === 'list') return `${verb} ${expr.items.length} item${expr.items.length === 1 ? '' : 's'}`;
-    if (expr.k === 'record') return `${verb} ${join(expr.entries.filter(([, e]) => isData(e)).slice(0, 2).map(([key, e]) => `${key} ${shorten(this.#flat(e))}`))}`;
+    if (expr.k === 'record')
+      return `${verb} ${join(
+        expr.entries
+          .filter(([, e]) => isData(e))
+          .slice(0, 2)
+          .map(([key, e]) => `${key} ${shorten(this.#flat(e))}`),
+      )}`;
     return `${verb} ${shorten(text)}`;
   }
 
@@ -177,7 +211,11 @@ const join = (parts) => (parts.length < 2 ? parts.join('') : `${parts.slice(0, -
 
 /** The same program with its own names other than the imported ones. */
 function withoutClashes(program, taken) {
-  const clashing = new Map(program.steps.filter((s) => taken.has(s.bind)).map((s) => [s.bind, `the${s.bind[0].toUpperCase()}${s.bind.slice(1)}`]));
+  const clashing = new Map(
+    program.steps
+      .filter((s) => taken.has(s.bind))
+      .map((s) => [s.bind, `the${s.bind[0].toUpperCase()}${s.bind.slice(1)}`]),
+  );
   if (!clashing.size) return program;
   const rename = (expr) => {
     if (expr.k === 'var') return { ...expr, name: clashing.get(expr.name) ?? expr.name };

@@ -1,0 +1,62 @@
+/** What a run says: as a test would assert it of the original, and whether that test fails on a mutant. */
+
+import { isDeepStrictEqual } from 'node:util';
+
+import { Unprintable, describe, isData } from './program.mjs';
+import { Run, isThenable } from './run.mjs';
+
+const NATIVE = {
+  TypeError:
+    /is not (a|an|iterable|defined|extensible)|is not$|Cannot (read|set|convert|destructure|mix|delete|assign|redefine|use)|of (undefined|null)|not iterable|Reduce of empty|Invalid (Date|attempt)/,
+  RangeError: /call stack|Invalid (array|string|time|count|date|typed)|toFixed|toString\(\) radix|Maximum|precision/,
+  ReferenceError: /./,
+  SyntaxError: /JSON|regular expression|BigInt|Unexpected (token|end)/,
+  URIError: /malformed/,
+};
+
+/** What the original's run says, as a test would assert it; `hint` names a change that makes it say something. */
+export function judge(program, run) {
+  if (run.unusable) return { kind: 'bad', why: run.unusable };
+  if ('error' in run) {
+    const { error } = run;
+    if (!(error instanceof Error)) return { kind: 'bad', why: 'throws no Error' };
+    if (run.at < program.steps.length) return { kind: 'hint', hint: 'cut', at: run.at };
+    const { name, message } = error;
+    if (typeof message !== 'string' || message.length > 300) return { kind: 'bad', why: 'a long message' };
+    return { kind: 'throw', name, message, native: Boolean(NATIVE[error.constructor?.name]?.test(message)) };
+  }
+  const { value } = run;
+  if (isThenable(value)) return { kind: 'hint', hint: 'wait' };
+  try {
+    const expr = describe(value);
+    if (isDeepStrictEqual(value, new Run({}).value(expr))) return { kind: 'value', expr };
+  } catch (error) {
+    if (!(error instanceof Unprintable)) throw error;
+  }
+  if (program.observe.k === 'spread' || value === null || typeof value !== 'object')
+    return { kind: 'bad', why: 'no literal says it' };
+  if (value instanceof Error) return { kind: 'hint', hint: 'message' };
+  if (typeof value[Symbol.iterator] === 'function') return { kind: 'hint', hint: 'list' };
+  return Object.keys(value).length ? { kind: 'hint', hint: 'record' } : { kind: 'bad', why: 'no literal says it' };
+}
+
+/** Would the test that asserts `outcome` fail on this run, by an assertion or an exception out of the code under test? */
+export function fails(outcome, run) {
+  if (run.unusable) return false;
+  if (outcome.kind === 'throw') {
+    const { error } = run;
+    return !('error' in run) || error?.name !== outcome.name || error?.message !== outcome.message;
+  }
+  return 'error' in run || !isDeepStrictEqual(run.value, new Run({}).value(outcome.expr));
+}
+
+export const asserts = (outcome) => outcome.kind === 'value' || outcome.kind === 'throw';
+
+/** The data arguments of the last call, where a run left them changed in another way than the original did. */
+export function changedArgument(program, original, mutated) {
+  if (program.observe.k !== 'call' || !('value' in mutated) || !original.args) return null;
+  const at = program.observe.args.findIndex(
+    (e, i) => isData(e) && e.k !== 'lit' && e.k !== 'code' && !isDeepStrictEqual(original.args[i], mutated.args[i]),
+  );
+  return at < 0 ? null : at;
+}

@@ -1,0 +1,337 @@
+/** Values to try, and what is known of callees: from the existing tests and the source. A name (of a parameter or a key)
+ * draws values that were seen under that name.
+ */
+
+import {
+  call,
+  children,
+  code,
+  create,
+  exported,
+  get,
+  isData,
+  lit,
+  list,
+  print,
+  record,
+  walkProgram,
+} from './program.mjs';
+
+export class Random {
+  constructor(seed) {
+    this.state = seed | 0;
+  }
+
+  next() {
+    this.state = (this.state + 0x9e3779b9) | 0; // splitmix32
+    let t = this.state ^ (this.state >>> 16);
+    t = Math.imul(t, 0x21f0aaad);
+    t = Math.imul(t ^ (t >>> 15), 0x735a2d97);
+    return ((t ^ (t >>> 15)) >>> 0) / 2 ** 32;
+  }
+
+  below(n) {
+    return Math.floor(this.next() * n);
+  }
+
+  pick(items) {
+    return items[this.below(items.length)];
+  }
+}
+
+const CALLBACKS = ['() => true', '() => false', '(x) => x', '() => {}'].map(code);
+const CHARACTERS = ['a', 'B', '0', '9', ' ', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
+export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
+
+export const kindOf = (expr) => (expr.k !== 'lit' ? expr.k : expr.v === null ? 'null' : typeof expr.v);
+export const flat = (expr) => print(expr, { column: -Infinity });
+
+export class Values {
+  /** exports: file → name → class | function | value, as the worker found them. */
+  constructor(knowledge, seeds, exports, file, random) {
+    Object.assign(this, { knowledge, exports, file, random });
+    this.pools = new Map(); // name → fingerprint → expr
+    this._kinds = new Map();
+    this.calls = new Map(); // function or Class.method → fingerprint → arguments that the tests give
+    for (const [name, values] of knowledge.named)
+      for (const value of values) this.#pool(name).set(flat(lit(value)), lit(value));
+    this.likely = new Map(); // as pools, from the tests alone
+    this.seen = new Map(); // every literal that the tests give, whatever its name
+    for (const program of seeds) this.#learn(program);
+    this.numbers = [...new Set([0, 1, 2, -1, 10, 100, ...[...knowledge.numbers].flatMap((n) => [n, n + 1, n - 1])])];
+    this.strings = [
+      ...new Set([
+        '',
+        'a',
+        'A',
+        ' ',
+        'a b',
+        ...knowledge.strings,
+        ...[...knowledge.strings].map((s) => s.toUpperCase()),
+        ...[...knowledge.strings].map((s) => s.toLowerCase()),
+      ]),
+    ];
+  }
+
+  #pool(name, pools = this.pools) {
+    if (!pools.has(name)) pools.set(name, new Map());
+    return pools.get(name);
+  }
+
+  #learn(program) {
+    for (const { expr, name } of sites(program, this)) {
+      if (!isData(expr) || name === null) continue;
+      this.#pool(name).set(flat(expr), expr);
+      this.#pool(name, this.likely).set(flat(expr), expr);
+      if (expr.k === 'lit') this.seen.set(flat(expr), expr);
+    }
+    for (const expr of walkProgram(program)) {
+      const key = expr.k === 'call' || expr.k === 'new' ? this.calleeKey(expr, program) : null;
+      if (key) this.#pool(key, this.calls).set(flat(expr), expr.args);
+    }
+  }
+
+  // --- what is known of callees -------------------------------------------------------------------------------------
+
+  /** 'total' or 'Cart.total': the name by which `functions` knows what is called. */
+  calleeKey(expr, program) {
+    if (expr.k === 'new') return expr.cls.k === 'export' ? `${expr.cls.name}.constructor` : null;
+    const { fn } = expr;
+    if (fn.k === 'export') return fn.name;
+    if (fn.k !== 'get') return null;
+    const cls = this.classOf(fn.of, program);
+    return cls ? `${cls.name}.${fn.name}` : null;
+  }
+
+  /** The export expr of the class whose instance (or static side) `expr` is. */
+  classOf(expr, program) {
+    if (expr.k === 'export') return this.isClass(expr) ? expr : null;
+    if (expr.k === 'new') return expr.cls.k === 'export' ? expr.cls : null;
+    if (expr.k === 'call') {
+      if (expr.fn.k === 'get') return this.classOf(expr.fn.of, program); // a chained call, or a factory
+      return null;
+    }
+    if (expr.k !== 'var') return null;
+    const made = program.steps.find((s) => s.bind === expr.name)?.expr;
+    return made ? this.classOf(made, program) : null;
+  }
+
+  isClass(expr) {
+    return this.exports[expr.file]?.[expr.name] === 'class';
+  }
+
+  params(key) {
+    return this.knowledge.functions.get(key)?.params ?? [];
+  }
+
+  members(cls) {
+    return (this.knowledge.classes.get(cls.name) ?? []).filter((m) => !m.isStatic);
+  }
+
+  // --- values -------------------------------------------------------------------------------------------------------
+
+  /** A value for a parameter or key: seen under its name, else made from its kind. */
+  fresh({ name, kind = null, keys = [] }, depth = 0) {
+    const pool = [...(this.pools.get(name)?.values() ?? [])];
+    if (pool.length && this.random.next() < 0.7) {
+      const seen = this.random.pick(pool);
+      return this.random.next() < 0.6 || !isData(seen) ? seen : (this.random.pick(this.nearTo(seen, name)) ?? seen);
+    }
+    const cls = [...this.knowledge.classes.keys()].find((c) => c.toLowerCase() === String(name).toLowerCase());
+    if (cls && this.exports[this.file]?.[cls] === 'class') return create(exported(this.file, cls), []);
+    switch (kind ?? (pool.length ? kindOf(pool[0]) : null)) {
+      case 'number':
+        return this.literal('number', this.numbers);
+      case 'string':
+        return this.literal('string', this.strings);
+      case 'boolean':
+        return lit(this.random.next() < 0.5);
+      case 'function':
+        return this.random.pick(CALLBACKS);
+      case 'list': {
+        const element = { name: elementOf(name) };
+        return list(Array.from({ length: depth > 2 ? 0 : this.random.below(4) }, () => this.fresh(element, depth + 1)));
+      }
+      case 'record':
+        return record(
+          keys
+            .filter(() => this.random.next() < 0.7)
+            .map((key) => [key, depth > 2 ? lit(1) : this.fresh({ name: key }, depth + 1)]),
+        );
+      default:
+        return this.random.next() < 0.5 ? this.literal('number', this.numbers) : this.literal('string', this.strings);
+    }
+  }
+
+  /** One that the tests give somewhere, or one that the source suggests. */
+  literal(kind, suggested) {
+    const seen = [...this.seen.values()].filter((e) => kindOf(e) === kind);
+    return seen.length && this.random.next() < 0.5 ? this.random.pick(seen) : lit(this.random.pick(suggested));
+  }
+
+  /** Exprs to stand where `expr` stands. */
+  alternatives(expr, name) {
+    return [...this.likelyFor(expr, name), ...this.nearTo(expr, name)];
+  }
+
+  /** Those that a reader of the tests would think of: seen under the same name, flipped, one item more or less. */
+  likelyFor(expr, name) {
+    const pool = [...(this.pools.get(name)?.values() ?? [])];
+    switch (kindOf(expr)) {
+      case 'number':
+        return [...pool, lit(expr.v + 1), lit(expr.v - 1), lit(0)];
+      case 'string':
+        return [...pool, lit('')];
+      default:
+        return [...pool, ...this.nearTo(expr, name)];
+    }
+  }
+
+  nearTo(expr, name) {
+    switch (kindOf(expr)) {
+      case 'number': {
+        const n = expr.v;
+        return [
+          ...new Set([n + 1, n - 1, 0, 1, -n, n * 2, n * 10, n * 1000, Math.trunc(n / 2), n + 0.5, ...this.numbers]),
+        ].map(lit);
+      }
+      case 'string':
+        return [...this.strings, ...this.#nearStrings(expr.v)].map(lit);
+      case 'boolean':
+        return [lit(!expr.v)];
+      case 'list':
+        return this.#nearLists(expr, name);
+      case 'record':
+        return [
+          ...expr.entries.map((_, i) => record(expr.entries.toSpliced(i, 1))),
+          ...this.#missingKeys(expr, name).map((key) =>
+            record([...expr.entries, [key, this.fresh({ name: key, kind: this.#kindOfKey(key) })]]),
+          ),
+        ];
+      case 'code':
+        return CALLBACKS;
+      default:
+        return [lit(0), lit(1), lit('a'), lit(true)];
+    }
+  }
+
+  #nearStrings(s) {
+    const at = this.random.below(s.length + 1);
+    const c = this.random.pick(CHARACTERS);
+    const other = this.random.pick(this.strings);
+    const step = (by) => s.replace(/\d+(?!.*\d)/, (d) => String(Math.max(0, Number(d) + by)).padStart(d.length, '0'));
+    return [
+      ` ${s}`,
+      `${s} `,
+      s + s,
+      s.toUpperCase(),
+      s.toLowerCase(),
+      s.slice(0, -1),
+      s.slice(1),
+      c + s,
+      s + c,
+      s.slice(0, at) + c + s.slice(at),
+      s.slice(0, at) + s.slice(at + 1),
+      s.slice(0, at) + s.slice(at, at + 1) + s.slice(at),
+      s.slice(0, at) + other + s.slice(at),
+      `${s} ${other}`,
+      other + s,
+      s + other,
+      step(1),
+      step(-1),
+      step(10),
+      s.replace(/\d+/g, (d) => String(this.random.below(10 ** d.length)).padStart(d.length, '0')),
+      s.slice(0, at),
+      s.slice(at),
+      [...s].reverse().join(''),
+      `x${s}`,
+      `${s}1`,
+      s.repeat(5),
+    ].filter((t) => t !== s && t.length < 120);
+  }
+
+  #nearLists({ items }, name) {
+    const found = [list([])];
+    for (const [i, item] of items.slice(0, 5).entries()) {
+      found.push(list(items.toSpliced(i, 1)), list([...items, item]), list(items.toSpliced(i, 0, item)));
+      if (i) found.push(list(items.with(i, items[i - 1]).with(i - 1, item)));
+    }
+    if (items.length > 1) found.push(list(items.toReversed()));
+    const [element] = items;
+    if (element) {
+      const change = this.random.pick(this.alternativesWithin(element, elementOf(name)));
+      if (change) found.push(list([...items, change]), list([change, ...items]));
+    } else found.push(list([this.fresh({ name: elementOf(name) })]));
+    return found;
+  }
+
+  /** As `alternatives`, one level down as well. */
+  alternativesWithin(expr, name) {
+    const below = children(expr).flatMap(([child, put, key]) =>
+      isData(child) ? this.alternatives(child, expr.k === 'list' ? elementOf(name) : key).map(put) : [],
+    );
+    return [...this.alternatives(expr, name), ...below];
+  }
+
+  #missingKeys(expr, name) {
+    const known = new Set(this.keysOf.get(name) ?? []);
+    for (const [key] of expr.entries) known.delete(key);
+    return [...known];
+  }
+
+  #kindOfKey(key) {
+    const seen = this.pools.get(key)?.values().next().value;
+    return seen ? kindOf(seen) : null;
+  }
+
+  /** Parameter or key name → keys read from such an object in the source, or given in the tests. */
+  get keysOf() {
+    if (this._keysOf) return this._keysOf;
+    this._keysOf = new Map();
+    const add = (name, keys) => this._keysOf.set(name, new Set([...(this._keysOf.get(name) ?? []), ...keys]));
+    for (const { params } of this.knowledge.functions.values()) {
+      for (const p of params) {
+        add(p.name, p.keys);
+      }
+    }
+    for (const [name, keys] of this.knowledge.keys) {
+      add(name, keys);
+      add(elementOf(`${name}s`), keys); // what an item of a list is called in the source: product, products
+    }
+    for (const [name, pool] of this.pools)
+      for (const e of pool.values())
+        if (e.k === 'record')
+          add(
+            name,
+            e.entries.map(([key]) => key),
+          );
+    return this._keysOf;
+  }
+}
+
+/** The name that a list's items go by. */
+export const elementOf = (name) => (name === null || name === undefined ? null : `${name}[]`);
+
+/** Every expr of a program with the name it goes by and the way to an equal program with another in its place. */
+export function* sites(program, variations) {
+  for (const [i, step] of program.steps.entries()) {
+    yield* visit(step.expr, null, (expr) => ({ ...program, steps: program.steps.with(i, { ...step, expr }) }));
+  }
+  yield* visit(program.observe, null, (observe) => ({ ...program, observe }));
+
+  function* visit(expr, name, put) {
+    yield { expr, name, put };
+    const params = expr.k === 'call' || expr.k === 'new' ? variations.params(variations.calleeKey(expr, program)) : [];
+    for (const [child, replace, key] of children(expr)) {
+      const inner =
+        expr.k === 'record'
+          ? key
+          : expr.k === 'list'
+            ? elementOf(name)
+            : typeof key === 'number'
+              ? (params[key]?.name ?? null)
+              : null;
+      yield* visit(child, inner, (to) => put(replace(to)));
+    }
+  }
+}
