@@ -6,6 +6,8 @@ DOIT_CONFIG, task_plan = plan(__file__)
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,10 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         loaded = config.load(path)
     except config.PlanErrors as errors:
         raise InvalidDodoFile(str(errors)) from None
-    _make_cache(path.parent / "cache")
+    try:
+        _make_cache(path.parent / "cache")
+    except OSError as error:
+        raise InvalidDodoFile(f"{path.parent / 'cache'} cannot be written: {error.strerror}") from None
     host = session.Session(loaded, reports.close)
     settings = {
         "backend": "sqlite3",
@@ -45,9 +50,11 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
 
 
 def _make_cache(folder: Path) -> None:
-    """doit opens its database there before any task runs."""
+    """doit opens its database there before any task runs. Raises OSError."""
     for name, text in CACHE_FILES.items():
         place = folder / name
         if not place.exists():
             folder.mkdir(exist_ok=True)
             place.write_text(text)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

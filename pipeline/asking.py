@@ -192,7 +192,7 @@ class Round:
     def _answered(self, name: str, identity: Mapping[str, str]) -> None:
         """Remember for each question of a reply that this answered it: one attempt, whichever round it was made in."""
         proofs = self.session.proofs
-        for key, around in _noted(self.session.replies.note(name)).get("ask", {}).get("about", {}).items():
+        for key, around in _noted(self.session.replies.note(name)).get("ask", {}).get("about", ()):
             question = _question_key(key, around, identity)
             answers = proofs.asked(question)
             if name not in answers:
@@ -203,8 +203,8 @@ class Round:
         note = _noted(self.session.replies.note(name))
         try:
             raw = self.session.replies.raw(name).read_bytes()
-            keys, taken = list(note["ask"]["about"]), note["ask"]["titles"]
-        except (OSError, KeyError, TypeError):
+            keys, taken = [key for key, _ in note["ask"]["about"]], note["ask"]["titles"]
+        except (OSError, KeyError, TypeError, ValueError):
             return ()
         got = generator.classify(note.get("exit_code"), raw)
         if got.outcome is not Outcome.OK:
@@ -219,7 +219,7 @@ class Round:
 
 def _reread(ask: Ask) -> dict[str, object]:
     """What it takes to read the reply again: which mutant each number stood for, and the titles taken then."""
-    return {"about": {q.survivor.key: q.survivor.around for q in ask.numbered}, "titles": list(ask.titles_taken)}
+    return {"about": [(q.survivor.key, q.survivor.around) for q in ask.numbered], "titles": list(ask.titles_taken)}
 
 
 def _noted(path: Path) -> dict[str, Any]:

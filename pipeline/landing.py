@@ -12,26 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 import filelock
 
-from pipeline import process
+from pipeline.branch import BASE, SCOPE, Conflict, LandingBranch, texts_of, trailer
 from pipeline.engines import Engine
 from pipeline.model import Scope
 from pipeline.proof import Bench, holds
-from pipeline.results import Dropped, Landed, Outcome, Proved, Test, write_bytes
+from pipeline.results import Dropped, Landed, Outcome, Proved
 from pipeline.store import ProofStore, Stored
 from pipeline.worktree import GitError, Repository, Worktree
 
-BASE = "Mutate-Base"
-SCOPE = "Mutate-Scope"
 TRIES = 5  # a person may move the branch between our look and our swap
-NOBODY = ("-c", "user.name=doit-mutate", "-c", "user.email=doit-mutate@localhost.invalid")
 
 
 class Refused(Exception):
     """Nothing can land here. The text says why and what to do."""
-
-
-class _Conflict(Exception):
-    """A commit of somebody's does not go onto HEAD."""
 
 
 @attrs.frozen
@@ -62,7 +55,7 @@ def landing_branch(repository: Repository, template: str) -> str:
     if repository.git("check-ref-format", "--branch", name, ok=(0, 1, 128)).exit_code != 0:
         raise Refused(f"land.branch: {name!r} is not a valid branch name")
     ours = re.compile(re.escape(template).replace(re.escape("{branch}"), ".+"))
-    if current == name or (current and ours.fullmatch(current) and _trailer(repository, "HEAD", BASE)):
+    if current == name or (current and ours.fullmatch(current) and trailer(repository, "HEAD", BASE)):
         raise Refused(
             f"{current} is a landing branch, and it is checked out: switch to the branch that it was made from"
         )
@@ -80,11 +73,6 @@ def landing_branch(repository: Repository, template: str) -> str:
     return name
 
 
-def _trailer(repository: Repository, commit: str, key: str) -> str | None:
-    said = repository.git("log", "-1", f"--format=%(trailers:key={key},valueonly,separator=%x00)", commit).text
-    return said.strip().split("\0")[-1] or None
-
-
 @attrs.define
 class Landing:
     repository: Repository
@@ -95,11 +83,18 @@ class Landing:
     scopes: Sequence[Scope]
     runs: int  # proof runs on the original
     uncommitted: frozenset[str]  # paths that differ between the snapshot and the HEAD it was taken on
-    notes: list[str] = attrs.field(factory=list)  # what is said once a run
+    on: LandingBranch = attrs.field(init=False)
+
+    @on.default
+    def _on(self) -> LandingBranch:
+        writes = frozenset(scope.write for scope in self.scopes)
+        return LandingBranch(self.branch, self.repository, self.store, self.engine, self.worktree, writes)
 
     @property
-    def ref(self) -> str:
-        return f"refs/heads/{self.branch}"
+    def notes(self) -> list[str]:
+        """What is to be said once a run."""
+        off = (f"{write}: came off {self.branch}: unproved on HEAD, offered again" for write in sorted(self.on.off))
+        return [*self.on.said, *off]
 
     def lock(self) -> filelock.FileLock:
         """One landing at a time in a repository, whatever process and checkout it comes from."""
@@ -107,16 +102,11 @@ class Landing:
 
     def tip(self, head: str) -> str:
         """What counts as the branch: HEAD where there is none, or one that HEAD holds already."""
-        tip = self.repository.rev(self.ref)
-        return head if tip is None or self.repository.is_ancestor(tip, head) else tip
+        return self.on.tip(head)
 
     def stands_on(self, head: str) -> bool:
         """Whether the branch is HEAD plus ours, and not another HEAD plus ours."""
-        tip = self.tip(head)
-        if tip == head:
-            return True
-        base = self._base(head, tip)
-        return base == head
+        return self.on.stands_on(head)
 
     def land(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
@@ -132,7 +122,7 @@ class Landing:
         for _ in range(TRIES):
             try:
                 landed = self._try(scope, proved, judged, inputs, text, described, bench_at, refused)
-            except _Conflict as conflict:
+            except Conflict as conflict:
                 return Landed(Outcome.CONFLICT, str(conflict))
             if landed is not None:
                 return landed
@@ -145,18 +135,24 @@ class Landing:
         """One try: None where the branch moved meanwhile, or a test did not hold and is in `refused` now."""
         repo, suite = self.repository, self.engine.suite
         head = repo.rev("HEAD") or ""
-        old = repo.rev(self.ref)
-        start = self._start(head, old)
+        old = repo.rev(self.on.ref)
+        start = self.on.start(head, old)
         before = repo.read(start, scope.write) or ""
-        sorted_out = self._sort_out(scope, proved, judged, before, start, refused)
+        stood = self.on.off.get(scope.write) or repo.read(self.on.tip(head), scope.write) or before
+        sorted_out = self._sort_out(scope, proved, judged, before, stood, start, refused)
         differs = sorted(p for p, state in self._differing(inputs, start) if p != scope.write)
         committed = repo.files(head)
         dirty = [p for p in differs if p in self.uncommitted and committed.get(p) != inputs[p]]
         after, commit = before, start
         if not dirty:
-            for title in sorted_out.withdrawn:
+            for title in {s.test.title for s in self.on.ours_in(before, scope.write)} & sorted_out.withdrawn.keys():
                 after = suite.remove(after, title)
             after = suite.add(after, [p.test for p in sorted_out.new])
+            if sorted_out.withdrawn:
+                after = self.on.without_husk(after, scope.write, head)
+            here = {*suite.titles(after), *_titles(sorted_out.removed), *sorted_out.withdrawn}
+            lost = (s.test.title for s in self.on.ours_in(stood, scope.write) if s.test.title not in here)
+            sorted_out.withdrawn.update(dict.fromkeys(lost, "unproved on HEAD"))
         if after != before:
             made = self._commit(scope, start, after, _message(scope, sorted_out, described, head))
             if isinstance(made, Landed):
@@ -166,14 +162,15 @@ class Landing:
             if failing:
                 refused.update({d.title: d.reason for d in failing})
                 return None
-        if commit != self.tip(head) and not self._swap(commit, old):
+        if commit != self.on.tip(head) and not self._swap(commit, old):
             return None
         content = repo.files(commit).get(scope.write)
         if dirty:
             waiting = len(sorted_out.new)
             detail = f"commit {', '.join(dirty)}, run again: {waiting} tests land for nothing"
             return Landed(Outcome.OK, detail, True, content, _titles(sorted_out.mine), _titles(sorted_out.theirs))
-        self._remember(scope, sorted_out, commit, inputs)
+        self.on.off.pop(scope.write, None)
+        self._remember(scope, sorted_out, commit, head, inputs)
         return Landed(
             Outcome.OK, "", False, content, _titles(sorted_out.ours), _titles(sorted_out.theirs),
             _titles(sorted_out.removed), tuple(f"{t}: {why}" for t, why in sorted(sorted_out.withdrawn.items())),
@@ -184,160 +181,54 @@ class Landing:
         return [(path, state) for path, state in inputs.items() if states.get(path) != state]
 
     def _sort_out(
-        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], text: str, start: str,
+        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], text: str, stood: str, start: str,
         refused: Mapping[str, str],
     ) -> _SortedOut:  # fmt: skip
-        """Which of the proved tests the write file has, which are to come, and which must not."""
+        """Which of the proved tests the write file has, which are to come, and which must not.
+
+        text: of the file at `start`. stood: as it was on the branch before.
+        """
         stored = self._stored(scope)
+        suite = self.engine.suite
         found = _SortedOut(withdrawn={})
-        titles = self.engine.suite.titles(text)
+        titles = suite.titles(text)
         for p in proved:
-            there = self.engine.suite.find(text, p.test.title)
+            there = suite.find(text, p.test.title)
             known = stored.get((p.test.title, p.test.code))
-            if p.test.title in titles and there not in _texts(p.test, known):
+            if p.test.title in titles and there not in texts_of(p.test, known):
                 found.theirs.append(p)
             elif p.test.title in refused:
-                if there is not None:
-                    found.withdrawn[p.test.title] = refused[p.test.title]
+                found.withdrawn[p.test.title] = refused[p.test.title]
             elif there is not None:
                 found.mine.append(p)
-            elif known and (known.rejected or self._taken_out(known, start)):
+            elif known and (known.rejected or self.on.taken_out(known, scope.write, start)):
                 found.removed.append(p)
                 self.store.put(scope.write, attrs.evolve(known, rejected=True))
             else:
                 found.new.append(p)
         for drop in judged:
             known = stored.get((drop.title, drop.code))
-            there = self.engine.suite.find(text, drop.title)
-            if known and drop.failed and there in _texts(known.test, known):
+            texts = texts_of(known.test, known) if known and drop.failed else ()
+            if suite.find(text, drop.title) in texts or suite.find(stood, drop.title) in texts:
                 found.withdrawn[drop.title] = drop.reason
         return found
 
     def _stored(self, scope: Scope) -> dict[tuple[str, str], Stored]:
         return {(s.test.title, s.test.code): s for s in self.store.tests(scope.write)}
 
-    def _remember(self, scope: Scope, sorted_out: _SortedOut, commit: str, inputs: Mapping[str, str]) -> None:
-        """What the branch holds now, so that a test that is missing from it one day was taken out by somebody."""
+    def _remember(
+        self, scope: Scope, sorted_out: _SortedOut, commit: str, head: str, inputs: Mapping[str, str]
+    ) -> None:
+        """What has landed, since which HEAD, proved on what, and as a hook made it."""
         stored = self._stored(scope)
         text = self.repository.read(commit, scope.write) or ""
         for p in sorted_out.ours:
             known = stored.get((p.test.title, p.test.code), Stored(p.test))
-            since = [c for c in known.held_by if not self.repository.is_ancestor(c, commit)]
             there = self.engine.suite.find(text, p.test.title)
-            self.store.put(
-                scope.write,
-                attrs.evolve(
-                    known, test=p.test, held_by=(*since[-3:], commit), inputs=dict(inputs), as_landed=there or ""
-                ),
+            landed = attrs.evolve(
+                known, test=p.test, since=known.since or head, inputs=dict(inputs), as_landed=there or ""
             )
-        for (title, _), known in stored.items():
-            if title in sorted_out.withdrawn:  # ours to take off: nobody removed it
-                self.store.put(scope.write, attrs.evolve(known, held_by=()))
-
-    # -- where to start
-
-    def _start(self, head: str, tip: str | None) -> str:
-        """The commit to land on: the branch as it is, or rebuilt on HEAD where HEAD is no longer what it stands on."""
-        if tip is None or self.repository.is_ancestor(tip, head):
-            return head
-        if self._base(head, tip) == head:
-            return tip
-        return self._rebuilt(head, tip)
-
-    def _base(self, head: str, tip: str) -> str | None:
-        """The commit that the branch stands on: what the newest commit of ours names; else the fork from HEAD."""
-        for commit in self._commits(head, tip):
-            if base := _trailer(self.repository, commit, BASE):
-                return base
-        forks = self.repository.git("merge-base", head, tip, ok=(0, 1)).text.split()
-        return forks[0] if forks else None
-
-    def _commits(self, base: str, tip: str) -> list[str]:
-        """Commits of the branch that `base` does not hold, newest first."""
-        return self.repository.git("rev-list", "--topo-order", f"{base}..{tip}").text.split()
-
-    def _rebuilt(self, head: str, tip: str) -> str:
-        """The branch's commits on top of `head`: somebody's all, ours where their proofs' inputs are the same."""
-        repo = self.repository
-        base = self._base(head, tip) or head
-        commits = list(reversed(self._commits(base if repo.is_ancestor(base, tip) else head, tip)))
-        worktree = self.worktree()
-        states = repo.files(head)
-        skip: set[str] = set()
-        while True:
-            worktree.git("checkout", "--detach", "--force", "--quiet", head)
-            worktree.reset(head)
-            carried: dict[str, str] = {}  # write file -> the commit it came from
-            for commit in commits:
-                ours = _trailer(repo, commit, SCOPE)
-                scope = next((s for s in self.scopes if s.name == ours), None)
-                if ours and (scope is None or scope.write in skip or not self._as_proved(scope, commit, states)):
-                    if scope is not None:
-                        self.notes.append(f"{scope.write}: came off {self.branch}: unproved on HEAD, offered again")
-                    continue
-                if not self._pick(worktree, commit, head if ours else None):
-                    if not ours:
-                        raise _Conflict(
-                            f"commit {commit[:10]} on {self.branch} does not go onto HEAD: rebase {self.branch} by "
-                            "hand, or delete it: what was proved lands again"
-                        )
-                elif scope:
-                    carried[scope.write] = commit
-            red = self._red(worktree, sorted(carried))
-            if not red:
-                break
-            skip.update(red)
-        start = worktree.git("rev-parse", "HEAD").text.strip()
-        for write in carried:
-            text = repo.read(start, write) or ""
-            for stored in self._in(text, write):
-                self.store.put(write, attrs.evolve(stored, held_by=(*stored.held_by[-3:], start)))
-        return start
-
-    def _as_proved(self, scope: Scope, commit: str, states: Mapping[str, str]) -> bool:
-        """Whether every test of ours in a commit's write file was proved on inputs that are the same now."""
-        text = self.repository.read(commit, scope.write) or ""
-        ours = self._in(text, scope.write)
-        return bool(ours) and all(
-            states.get(path) == state for s in ours for path, state in s.inputs.items() if path != scope.write
-        )
-
-    def _in(self, text: str, write: str) -> list[Stored]:
-        """The stored tests that a write file's text has."""
-        stored = self.store.tests(write)
-        return [s for s in stored if self.engine.suite.find(text, s.test.title) in _texts(s.test, s)]
-
-    def _pick(self, worktree: Worktree, commit: str, base: str | None) -> bool:
-        """Put a commit on top; False where it does not go. base: for ours, what the trailer is to name now."""
-        parents = self.repository.git("rev-list", "--parents", "-n", "1", commit).text.split()[1:]
-        if len(parents) != 1:
-            return False
-        if worktree.git("cherry-pick", "--no-commit", commit, ok=(0, 1, 128)).exit_code != 0:
-            worktree.git("reset", "--hard", "--quiet", "HEAD")
-            return False
-        if worktree.git("diff", "--cached", "--quiet", ok=(0, 1)).exit_code == 0:
-            return True  # HEAD has it already
-        words = ["commit", "--quiet", "--no-verify", "-C", commit]
-        worktree.git(*self._as_somebody(), *words)
-        if base:
-            message = worktree.git("log", "-1", "--format=%B").text
-            told = re.sub(rf"^{BASE}: .*$", f"{BASE}: {base}", message, flags=re.MULTILINE)
-            worktree.git(*self._as_somebody(), "commit", "--quiet", "--no-verify", "--amend", "-m", told)
-        return True
-
-    def _red(self, worktree: Worktree, writes: Sequence[str]) -> list[str]:
-        """Of these test files, those that are not green as they stand in the worktree."""
-        if not writes:
-            return []
-        worktree.link()
-        if self.engine.test(worktree.root, writes, timeout=300).green:
-            return []
-        if len(writes) == 1:
-            return list(writes)
-        return [w for w in writes if not self.engine.test(worktree.root, [w], timeout=300).green]
-
-    def _taken_out(self, stored: Stored, start: str) -> bool:
-        return any(self.repository.is_ancestor(commit, start) for commit in stored.held_by)
+            self.store.put(scope.write, landed)
 
     # -- commit, judge, swap
 
@@ -345,12 +236,9 @@ class Landing:
         worktree = self.worktree()
         worktree.git("checkout", "--detach", "--force", "--quiet", start)
         worktree.reset(start)
-        path = worktree.root / scope.write
-        write_bytes(path, text.encode(errors="surrogateescape"))
-        literal = f":(top,literal){self.repository.prefix}{scope.write}"
-        worktree.git("add", "--force", "--", literal)
+        literal = self.on.put(worktree, scope.write, text)
         try:
-            worktree.git(*self._as_somebody(), "commit", "--quiet", "-m", message, "--", literal, hooks=True)
+            worktree.git(*self.on.as_somebody(), "commit", "--quiet", "-m", message, "--", literal, hooks=True)
         except GitError as error:
             return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
         commit = worktree.git("rev-parse", "HEAD").text.strip()
@@ -381,28 +269,16 @@ class Landing:
     def _swap(self, commit: str, old: str | None) -> bool:
         """Move the branch if it still is what we looked at."""
         expected = old or "0" * len(commit)
-        moved = self.repository.git("update-ref", "-m", "doit-mutate: land", self.ref, commit, expected, ok=(0, 1, 128))
+        moved = self.repository.git(
+            "update-ref", "-m", "doit-mutate: land", self.on.ref, commit, expected, ok=(0, 1, 128)
+        )
+        if moved.exit_code and self.repository.rev(self.on.ref) == old:
+            raise GitError(f"git update-ref: {moved.tail()}")  # it did not move: git will not have it
         return moved.exit_code == 0
-
-    def _as_somebody(self) -> tuple[str, ...]:
-        """Options for a commit: nothing where git knows who commits, else a named fallback."""
-        env = process.environment()
-        known = self.repository.git("config", "user.email", ok=(0, 1)).text.strip() or env.get("GIT_COMMITTER_EMAIL")
-        if known:
-            return ()
-        note = "no git identity is configured: commits are by doit-mutate@localhost.invalid"
-        if note not in self.notes:
-            self.notes.append(note)
-        return NOBODY
 
 
 def _titles(proved: Iterable[Proved]) -> tuple[str, ...]:
     return tuple(sorted(p.test.title for p in proved))
-
-
-def _texts(test: Test, stored: Stored | None) -> tuple[str, ...]:
-    """The texts that are this test: what was computed, and what a hook made of it."""
-    return (test.code, stored.as_landed) if stored and stored.as_landed else (test.code,)
 
 
 def _message(scope: Scope, sorted_out: _SortedOut, described: Mapping[str, str], head: str) -> str:

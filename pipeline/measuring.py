@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class Measurement:
     measured: Measured
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash: all that it depends on
     cached: bool = False
-    seconds: float | None = None  # what the engine run took, shared by all scopes it measured
+    audit_seconds: float | None = None  # wall clock; None where it was cached
 
 
 @attrs.frozen
@@ -44,11 +45,6 @@ class Measuring:
             "reads": scope.reads,
         }
 
-    def find(self, scope: Scope, states: Mapping[str, str], root: Path) -> Measurement | None:
-        """What was measured before, anywhere, in this very state."""
-        found = self.cache.find(self.known(scope, states, root), states, Measurement)
-        return attrs.evolve(found, cached=True, seconds=None) if found else None
-
     def measure(
         self, worktree: Worktree, tree: str, scopes: Sequence[Scope], workers: int, log: Path
     ) -> dict[str, Measurement]:
@@ -66,19 +62,21 @@ class Measuring:
                 worktree.reset(tree)
                 for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
                     scope = next(s for s in due if s.name == name)
+                    began = time.monotonic()
                     if measured.outcome is Outcome.OK:
                         measured = self._audited(worktree, tree, measured, workers)
                     paths = {*measured.inputs, *self.engine.config_files(), *scope.reads}
-                    done[name] = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
+                    result = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
                     if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
-                        self.cache.keep(known[name], done[name].inputs, done[name])
+                        self.cache.keep(known[name], result.inputs, result)
+                    done[name] = attrs.evolve(result, audit_seconds=time.monotonic() - began)
         return done
 
     def _find_all(
         self, scopes: Sequence[Scope], known: Mapping[str, Any], states: Mapping[str, str]
     ) -> dict[str, Measurement]:
         found = {s.name: self.cache.find(known[s.name], states, Measurement) for s in scopes}
-        return {name: attrs.evolve(m, cached=True, seconds=None) for name, m in found.items() if m is not None}
+        return {name: attrs.evolve(m, cached=True) for name, m in found.items() if m is not None}
 
     def _audited(self, worktree: Worktree, tree: str, measured: Measured, workers: int) -> Measured:
         """Run the existing covering tests against each survivor in a fresh process.

@@ -130,6 +130,11 @@ def run(
         err_path, in_path = Path(scratch) / "err", Path(scratch) / "in"
         in_path.write_bytes(stdin)
         started = time.monotonic()
+        journal = _children.journal
+        about = {
+            "argv": words[:3], "boot": _boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
+            "until": None if timeout is None else time.time() + timeout,
+        }  # fmt: skip
         with in_path.open("rb") as fin, out_path.open("wb") as fout, err_path.open("wb") as ferr:
             try:
                 with _children.lock:
@@ -139,13 +144,11 @@ def run(
                         *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
                         _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
                         _ok_code=list(range(-64, 256)), _return_cmd=True,
-                        _preexec_fn=(lambda: _renice(nice)) if nice else None,
+                        _preexec_fn=lambda: _begin(nice, journal, about),
                     )  # fmt: skip
                     _children.alive[child.pid] = words[0]
             except sh.CommandNotFound as error:
                 raise NotFound(f"{words[0]}: not found or not executable") from error
-        until = None if timeout is None else time.time() + timeout
-        entry = _journal_entry(child.pid, words, keep, until, out_path if out_file else None)
         try:
             ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory)
             child.wait()
@@ -155,8 +158,8 @@ def run(
             with _children.lock:
                 _children.alive.pop(child.pid, None)
                 stopped = _children.stopping
-            if entry:
-                entry.unlink(missing_ok=True)
+            if journal:
+                _entry(journal, child.pid).unlink(missing_ok=True)
         if stopped and child.exit_code < 0:
             raise Stopped(words[0])
         _account(ending.cpu)
@@ -339,15 +342,19 @@ def _start_time(pid: int) -> str:
     return "" if fields[0] == "Z" else fields[19]
 
 
-def _journal_entry(pid: int, words: tuple[str, ...], keep: bool, until: float | None, out: Path | None) -> Path | None:
-    folder = _children.journal
-    if folder is None:
-        return None
-    entry = folder / f"{pid}.json"
-    record = {"pid": pid, "start": _start_time(pid), "boot": _boot_id(), "argv": words[:3]}
-    record |= {"keep": keep, "until": until}
-    entry.write_text(json.dumps(record | ({"out": str(out)} if out else {})))
-    return entry
+def _entry(journal: Path, pid: int) -> Path:
+    return journal / f"{pid}.json"
+
+
+def _begin(nice: int, journal: Path | None, about: Mapping[str, object]) -> None:
+    """In the child, before it becomes the program. Written by us afterwards, the journal would miss what was started
+    in the moment before kill -9."""
+    if nice:
+        os.nice(nice)
+    if journal:
+        pid = os.getpid()
+        record = {**about, "pid": pid, "start": _start_time(pid)}
+        _entry(journal, pid).write_text(json.dumps(record))
 
 
 def _settle_orphans(folder: Path) -> tuple[int, int]:
@@ -372,7 +379,3 @@ def _settle_orphans(folder: Path) -> tuple[int, int]:
             pass  # a torn entry names nobody
         entry.unlink(missing_ok=True)
     return ended, waited
-
-
-def _renice(by: int) -> None:
-    os.nice(by)

@@ -62,9 +62,10 @@ class Verdict:
     proved: tuple[Proved, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     inputs: tuple[str, ...] = ()  # project files that the judged tests loaded
-    text: str = ""  # of the write file with exactly the proved tests added
-    outcome: Outcome = Outcome.OK
-    detail: str = ""
+
+
+class _Unjudged(Exception):
+    """The tests could not be run in the code with the mutants."""
 
 
 def prove(
@@ -96,33 +97,40 @@ def prove(
         if not due:
             dropped += [_dropped(t, Outcome.REJECTED, "the file has a test of this title") for t in left]
             break
-    matrix: dict[str, dict[str, str]] = {}
-    wanted = {s.key for s in survivors}
+    try:
+        proved = _provable(bench, file_with, alive, {s.key for s in survivors}, runs, standing, dropped)
+    except _Unjudged as error:
+        proved = ()
+        dropped += [_dropped(t, Outcome.UNVERIFIED, str(error)) for t in alive]
+    return Verdict(proved, tuple(dropped), tuple(sorted(inputs)))
+
+
+def _provable(
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], alive: Sequence[Test], wanted: set[str], runs: int,
+    standing: Collection[str], dropped: list[Dropped],
+) -> tuple[Proved, ...]:  # fmt: skip
+    """Of tests that pass, those that are needed, steady, and harmless to the tests beside them."""
     while alive:
-        matrix = _kills(bench, file_with(alive), alive, wanted)
-        kills = {t.title: matrix.get(t.title, {}) for t in alive}
-        needed = cover(kills, {t.title: len(t.code) for t in alive}, standing)
+        text = file_with(alive)
+        matrix = _kills(bench, text, alive, wanted)
+        needed = cover(
+            {t.title: matrix.get(t.title, {}) for t in alive}, {t.title: len(t.code) for t in alive}, standing
+        )
+        bad: dict[str, Dropped] = {}
         for test in alive:
             if test.title not in needed:
                 useless = not matrix.get(test.title)
                 reason = "it kills nothing" if useless else "every mutant it kills is killed by another test"
-                dropped.append(_dropped(test, Outcome.REJECTED, reason, failed=useless))
-        kept = [t for t in alive if t.title in needed]
-        if kept == alive:
-            unsteady = _unsteady(bench, file_with(kept), kept, runs)
-            dropped += [_dropped(t, Outcome.REJECTED, unsteady[t.title], True) for t in kept if t.title in unsteady]
-            kept = [t for t in kept if t.title not in unsteady]
-        if kept == alive:
-            break
-        alive = kept  # what is judged is the text that would land: with fewer tests it is another text
-    text = file_with(alive)
-    if alive and (problem := _beside(bench, text)):
-        return Verdict((), (*dropped, *(_dropped(t, problem[0], problem[1]) for t in alive)), tuple(inputs))
-    proved = tuple(
-        Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
-        for t in alive
-    )
-    return Verdict(proved, tuple(dropped), tuple(sorted(inputs)), text)
+                bad[test.title] = _dropped(test, Outcome.REJECTED, reason, failed=useless)
+        bad = bad or _unsteady(bench, text, alive, runs) or _harmful(bench, file_with, alive)
+        if not bad:
+            return tuple(
+                Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
+                for t in alive
+            )
+        dropped += bad.values()
+        alive = [t for t in alive if t.title not in bad]  # with fewer tests it is another text: judge that
+    return ()
 
 
 def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple[Dropped, ...]:
@@ -134,36 +142,43 @@ def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple
     run = bench.run()
     if run.outcome is not Outcome.OK:
         return tuple(_dropped(t, run.outcome, run.detail) for t in tests)
-    matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    try:
+        matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    except _Unjudged as error:
+        return tuple(_dropped(t, Outcome.UNVERIFIED, str(error)) for t in tests)
     unsteady = _unsteady(bench, text, tests, runs)
     for p in proved:
         lost = [k for k in p.how if k not in matrix.get(p.test.title, {})]
         if p.test.title in unsteady:
-            failing.append(_dropped(p.test, Outcome.REJECTED, unsteady[p.test.title]))
+            failing.append(unsteady[p.test.title])
         elif lost:
             failing.append(_dropped(p.test, Outcome.REJECTED, f"{len(lost)} of {len(p.how)} kills are lost"))
+    if not failing and (problem := _beside(bench, text)):
+        return tuple(_dropped(t, *problem) for t in tests)
     return tuple(failing)
 
 
 def cover(
     kills: Mapping[str, Mapping[str, str]], cost: Mapping[str, int], standing: Collection[str] = ()
 ) -> frozenset[str]:
-    """A small set of tests that keeps every kill, in which each test is needed: greedy set cover, then reverse delete.
+    """A small set of tests that keeps every kill, in which each new test is needed: greedy set cover, then reverse
+    delete. Johnson 1974, "Approximation algorithms for combinatorial problems".
 
-    Those that stand already are chosen first, so that equal work leaves them as they are; then ties go to the cheaper
-    test, then to the title. Johnson 1974, "Approximation algorithms for combinatorial problems".
+    Those that stand already stay while they kill anything, so that equal work leaves them as they are. Ties go to the
+    cheaper test, then to the title.
     """
-    chosen = sorted(title for title in standing if kills.get(title))
-    left = {key for of in kills.values() for key in of} - {key for title in chosen for key in kills[title]}
+    stay = {title for title in standing if kills.get(title)}
+    left = {key for of in kills.values() for key in of} - {key for title in stay for key in kills[title]}
+    chosen: list[str] = []
     while left:
         best = max(kills, key=lambda t: (len(left & kills[t].keys()), -cost[t], t))
         chosen.append(best)
         left -= kills[best].keys()
-    for title in list(reversed(chosen)):
-        others = {key for t in chosen if t != title for key in kills[t]}
+    for title in reversed(chosen.copy()):
+        others = {key for t in stay.union(chosen) - {title} for key in kills[t]}
         if kills[title].keys() <= others:
             chosen.remove(title)
-    return frozenset(chosen)
+    return frozenset(stay.union(chosen))
 
 
 def _runnable(
@@ -203,10 +218,12 @@ def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> 
     bench.write(text)
     bench.lay_switch()
     titles = {t.title for t in tests}
-    reached = bench.run("").reached
+    plain = bench.run("")
+    if plain.outcome is not Outcome.OK:
+        raise _Unjudged(f"{plain.outcome} in the code with the mutants, none of them on: {plain.detail}")
     ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
     matrix: dict[str, dict[str, str]] = {}
-    due = [i for i in ids if titles.intersection(reached.get(i, ()))]
+    due = [i for i in ids if titles.intersection(plain.reached.get(i, ()))]
     for id_, run in bench.side_by_side(due).items():
         if run.outcome is not Outcome.OK:
             continue  # a time limit, a crash or a file that does not load is not a kill
@@ -216,16 +233,27 @@ def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> 
     return matrix
 
 
-def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict[str, str]:
-    """title -> reason, of tests that did not pass in every one of `runs` fresh, shuffled runs on the original."""
+def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict[str, Dropped]:
+    """Title -> why not, of tests that did not pass in every one of `runs` fresh, shuffled runs on the original."""
     bench.write(text)
     all_runs = process.side_by_side(lambda seed: bench.run(shuffle=seed), range(runs), bench.workers)
     reasons = {}
     for test in tests:
         passes = sum(run.outcome is Outcome.OK and test.title in run.passed for run in all_runs)
         if passes < runs:
-            reasons[test.title] = f"it passes on the original in {passes} of {runs} runs"
+            reason = f"it passes on the original in {passes} of {runs} runs"
+            reasons[test.title] = _dropped(test, Outcome.REJECTED, reason, failed=True)
     return reasons
+
+
+def _harmful(bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test]) -> dict[str, Dropped]:
+    """Title -> why not, of tests with which the covering suite does not stay green: who does it alone, else all."""
+    together = _beside(bench, file_with(tests))
+    if together is None:
+        return {}
+    alone = {t.title: _beside(bench, file_with([t])) for t in tests} if len(tests) > 1 else {}
+    guilty = {title: problem for title, problem in alone.items() if problem} or {t.title: together for t in tests}
+    return {t.title: _dropped(t, *guilty[t.title], failed=True) for t in tests if t.title in guilty}
 
 
 def _beside(bench: Bench, text: str) -> tuple[Outcome, str] | None:

@@ -86,7 +86,10 @@ class Steps:
             self._write(scope, "inputs.json", Inputs(known, done.inputs))
             attempts[scope.name] = Attempt(
                 Outcome.CACHED if done.cached else m.outcome, line=_baseline_line(scope, done),
-                fields={"peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail},
+                fields={
+                    "peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail,
+                    "audit_seconds": done.audit_seconds,
+                },
             )  # fmt: skip
         return attempts
 
@@ -108,7 +111,7 @@ class Steps:
         base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
         taken = set(self.session.engine.suite.titles(base))
         stored = [s for s in self.session.proofs.tests(scope.write) if not s.rejected and s.test.title not in taken]
-        offered = tuple(s.test for s in stored)
+        offered = tuple(sorted((s.test for s in stored), key=lambda t: t.title))
         claimed = {k for test in offered for k in test.kills}
         rest = [s for s in survivors if s.key not in claimed]
         embedded = [g for g in self.session.plan.generate.generators if g.embedded and self._serves(g)]
@@ -127,6 +130,7 @@ class Steps:
         again = {(t.title, t.code) for t in offered}
         found = (t for t in reply.tests if t.title not in taken and (t.title, t.code) not in again)
         tests = (*offered, *(attrs.evolve(t, origin=embedded[0].name) for t in found))
+        tests = tuple(sorted(tests, key=lambda t: t.title))  # found now or proved before: equal work, equal bytes
         unreached = {m.key: f"{m.reason}: {m.detail}" if m.detail else m.reason for m in reply.missed}
         return {key: self._candidates(scope, 0, Candidates(reply.outcome, reply.detail, tests, (), unreached))}
 
@@ -218,26 +222,25 @@ class Steps:
         scope = self.session.scopes[str(key)]
         rounds = range(self.session.plan.generate.last_round + 1)
         all_proofs = [self._read(scope, f"proofs.{r}.json", Proofs) for r in rounds]
-        landing = self.session.landing
         proved = [p for proofs in all_proofs for p in proofs.proved]
         base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
         text = self.session.engine.suite.add(base, [p.test for p in proved])  # as it was judged
         inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
         described = {m.key: _described(m) for m in self._baseline(scope).mutants}
-        waiting = time.time()
+        waiting = began = time.time()
         try:
+            landing = self.session.landing
             with landing.lock():
                 began = time.time()
                 landed = landing.land(
                     scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text, described,
                     lambda worktree, tree: self._bench(scope, worktree, tree, slot),
                 )  # fmt: skip
-        except (GitError, EngineError) as error:
-            began = time.time()
+        except (GitError, EngineError, Refused) as error:
             landed = Landed(Outcome.UNVERIFIED, str(error))
         self.session.moved()
         self._write(scope, "landed.json", attrs.evolve(landed, proofs=digest(converter.unstructure(all_proofs))))
-        line = landed.detail.split("\n")[0] or f"{len(landed.titles)} tests on {landing.branch}"
+        line = landed.detail.split("\n")[0] or f"{len(landed.titles)} tests on {self.session.landing.branch}"
         fields = {"held": landed.held, "titles": len(landed.titles), "lock_wait": began - waiting}
         return {key: Attempt(landed.outcome, line=line, fields={**fields, "detail": landed.detail})}
 

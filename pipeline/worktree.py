@@ -107,7 +107,8 @@ def git(
     words = ["git", *QUIET, *(() if hooks else NO_HOOKS), *args]
     finished = process.run(words, cwd=cwd, env=env, stdin=stdin)
     if finished.exit_code not in ok:
-        raise GitError(f"git {' '.join(str(a) for a in args[:3])}: {finished.tail(12)}")
+        verb = next(word for word in args[::2] if word != "-c")  # each -c has a word of its own after it
+        raise GitError(f"git {verb}: {finished.tail(12)}")
     return finished
 
 
@@ -158,7 +159,7 @@ class Worktree:
     def changed(self) -> tuple[str, ...]:
         """Paths, relative to the project, that differ from the tree it was reset to, new ones included."""
         said = self.git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").out
-        # The first letter compares index and HEAD, which differ by the user's own edits; the second tells what ran here.
+        # The first letter compares index and HEAD, which differ by the user's own edits; the second is what ran here.
         paths = [e[3:] for e in said.decode(errors="surrogateescape").split("\0") if e and e[1] != " "]
         return tuple(sorted(_relative(p, self.repository.prefix) for p in paths))
 
@@ -186,13 +187,12 @@ class Worktrees:
         folder = self.home / self.run_id
         folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(folder / "lock")
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=60)  # another run may take the folder for a dead one's, until it is locked
         try:
             yield self
         finally:
             self._remove(folder)
             lock.release()
-            shutil.rmtree(folder, ignore_errors=True)
 
     def get(self, slot: str) -> Worktree:
         """The worktree of a slot, whatever state its last task left it in: reset it first."""
@@ -235,11 +235,9 @@ class Worktrees:
                 continue  # a live run's
             self._remove(folder)
             lock.release()
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _remove(self, folder: Path) -> None:
-        for top in folder.iterdir():
-            if (top / ".git").exists():
-                shutil.rmtree(top, ignore_errors=True)  # links are removed, not followed
+        """Call it with the folder's lock held: once it is free, the folder may be another's."""
+        shutil.rmtree(folder, ignore_errors=True)  # links are removed, not followed
         with contextlib.suppress(GitError):
             self.repository.git("worktree", "prune")

@@ -210,8 +210,11 @@ def driven_once(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) ->
 @pytest.fixture
 def driven(driven_once: World, tmp_path: Path) -> World:
     """A copy of a repository, and its home, after one whole run."""
-    shutil.copytree(driven_once.root.parent, tmp_path / "w", symlinks=True)
-    place = tmp_path / "w"
+    return copy_world(driven_once, tmp_path / "w")
+
+
+def copy_world(world: World, place: Path) -> World:
+    shutil.copytree(world.root.parent, place, symlinks=True)
     env = {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
     return World(place / "repo", place / "home", env)
 

@@ -75,7 +75,7 @@ EACH_OTHER = {
 }
 
 
-def tests_of_each_other(title_of_even: str) -> dict[str, str]:
+def each_others_tests(title_of_even: str) -> dict[str, str]:
     return {
         "test/odd.test.js": f"{ASSERT}import {{ isOdd }} from '../src/odd.js';\n"
         "it('is odd', () => {\n  assert.equal(isOdd(3), true);\n});\n",
@@ -88,7 +88,7 @@ def tests_of_each_other(title_of_even: str) -> dict[str, str]:
 def test_scopes_that_load_each_other_get_from_one_process_what_each_would_get_alone(
     project: Project, title: str
 ) -> None:
-    project.write({**EACH_OTHER, **tests_of_each_other(title)})
+    project.write({**EACH_OTHER, **each_others_tests(title)})
     together = project.measure("odd", "even")
     for name in ("odd", "even"):
         alone = project.measure(name)[name]
@@ -174,7 +174,7 @@ def test_the_identity_of_mutants_is_unique_and_outlives_edits_elsewhere_in_the_f
     assert len({m.key for m in first}) == len(first) and len({m.key for m in second}) == len(second)
     equal = [m for m in first if (m.original, m.replacement, m.line) == ("a + 1", "a - 1", 2)]
     assert len(equal) == 2
-    kept = {m.key for m in first if m.line < 9}
+    kept = {m.key for m in first if m.end_line < 9}
     assert kept <= {m.key for m in second}
     assert {m.key: m.around for m in first if m.line < 4}.items() <= {m.key: m.around for m in second}.items()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import World
+from conftest import World, copy_world
 
 GATE, LABEL = "test/label.mutants.test.js", "src/label.js"
 IMPORTS = ["import assert from 'node:assert/strict';", "import { gate } from '../src/label.js';"]
@@ -82,13 +82,8 @@ def test_a_rate_limit_in_a_cold_run_still_lands_what_search_found(world: World) 
 
 
 def test_a_second_model_is_asked_only_about_what_the_first_left(driven: World) -> None:
-    second = "\n  - {use: claude, name: other, model: other-1}"
-    driven.write(
-        "tasks.yaml",
-        driven.read("tasks.yaml").replace(
-            "with: [differential]", f"rounds: 1\n  with:\n  - differential\n  - claude{second}".replace("\n", "\n  ")
-        ),
-    )
+    driven.use_claude()
+    driven.edit("tasks.yaml", "claude]", "claude, {use: claude, name: other, model: other-1}]")
     shut = unit("the gate is shut for another word", "assert.equal(gate('x'), 'shut');")
     driven.script([says(shut, match="*", times=1), says(KILLS)])
     driven.doit("-n", "2", "mutate")
@@ -110,36 +105,43 @@ def test_a_model_that_is_added_to_the_list_is_asked_and_no_other_again(driven: W
     assert driven.measured() <= {LABEL}  # the engine's word on what has landed, at most
 
 
+@pytest.fixture(scope="module")
+def asked_once(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Where a model has been asked, and what it wrote has landed."""
+    world = copy_world(driven_once, tmp_path_factory.mktemp("asked") / "w")
+    world.use_claude(rounds=2)
+    world.commit()
+    world.script([says(KILLS)])
+    world.doit("-n", "2", "mutate")
+    assert OPENS in world.titles(GATE) and len(world.calls()) == 1
+    return world
+
+
 @pytest.mark.parametrize("what", ["forget", "clean", "always", "no cache", "a clone", "merged"])
-def test_a_kept_reply_is_never_paid_for_again(driven: World, tmp_path: Path, what: str) -> None:
-    driven.use_claude(rounds=2)
-    driven.commit()
-    driven.script([says(KILLS)])
-    driven.doit("-n", "2", "mutate")
-    landed, asked = driven.titles(GATE), len(driven.calls())
-    assert OPENS in landed
-    again = driven
+def test_a_kept_reply_is_never_paid_for_again(asked_once: World, tmp_path: Path, what: str) -> None:
+    world = copy_world(asked_once, tmp_path / "w")
+    again = world
     options: tuple[str, ...] = ()
     if what == "forget":
-        driven.doit("forget", "-a")
+        world.doit("forget", "-a")
     elif what == "clean":
-        driven.doit("clean", "-a")
+        world.doit("clean", "-a")
     elif what == "always":
         options = ("-a",)
     elif what == "no cache":
-        shutil.rmtree(driven.root / "cache")
-        driven.git("branch", "--delete", "--force", "mutate/main")
+        shutil.rmtree(world.root / "cache")
+        world.git("branch", "--delete", "--force", "mutate/main")
     elif what == "a clone":
-        driven.git("clone", "--quiet", str(driven.root), str(tmp_path / "clone"))
-        (tmp_path / "clone" / "node_modules").symlink_to((driven.root / "node_modules").resolve())
-        again = World(tmp_path / "clone", driven.home, driven.env)
+        world.git("clone", "--quiet", str(world.root), str(tmp_path / "clone"))
+        (tmp_path / "clone" / "node_modules").symlink_to((world.root / "node_modules").resolve())
+        again = World(tmp_path / "clone", world.home, world.env)
     else:
-        driven.git("merge", "--quiet", "mutate/main")
+        world.git("merge", "--quiet", "mutate/main")
     again.doit("-n", "2", *options, "mutate")
-    assert len(driven.calls()) == asked
+    assert len(world.calls()) == 1
     assert not again.events("call")
     if what != "merged":
-        assert again.titles(GATE) == landed
+        assert again.titles(GATE) == asked_once.titles(GATE)
 
 
 def test_a_call_that_failed_is_no_attempt_and_one_of_a_later_round_is(driven: World) -> None:
@@ -160,7 +162,7 @@ def test_a_call_that_failed_is_no_attempt_and_one_of_a_later_round_is(driven: Wo
         (says({**KILLS, "kills": [39]}), "rejected", "landed"),
         (says({**KILLS, "code": "it('breaks', () => { assert.equal(1, });"}), "rejected", "landed"),
         (says(unit("is wrong", "assert.equal(gate('sesame seed'), 'ajar');")), "it fails on the original", "landed"),
-        (says(unit("is shut", "assert.equal(gate('y'), 'shut');")), "it kills nothing", "landed"),
+        (says(unit("is shut for y", "assert.equal(gate('y'), 'shut');")), "it kills nothing", "landed"),
         ({"match": "*", "special": "prose"}, "unparsable", "landed"),
         ({"match": "*", "special": "truncated"}, "unparsable", "landed"),
         ({"match": "*", "special": "empty"}, "empty-reply", "failed"),

@@ -34,6 +34,10 @@ CONFIG_NAMES = tuple(
 )
 _VERSION = re.compile(r"v(\d+)\.")
 MOCHA_CONFIG_NAMES = tuple(f".mocharc.{ext}" for ext in ("js", "cjs", "mjs", "yaml", "yml", "json", "jsonc"))
+_COLOUR = r"\x1b\[[0-9;]*m"
+_NOISE = re.compile(  # colours, times and process ids, stacks
+    rf"^(?:{_COLOUR})?\d\d:\d\d:\d\d \(\d+\) |{_COLOUR}|^\s*at .*\n", re.MULTILINE
+)
 _OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
 
 
@@ -117,8 +121,8 @@ class StrykerJS:
         """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result."""
         result = self._stryker(root, scopes, plain, workers, log)
         if isinstance(result, Measured):
-            if len(scopes) == 1:
-                return {scopes[0].name: result}
+            if len(scopes) == 1 or result.outcome is Outcome.BAD_CONFIG:
+                return {s.name: result for s in scopes}
             middle = len(scopes) // 2
             first = self._measure_group(root, scopes[:middle], plain, workers, log)
             return first | self._measure_group(root, scopes[middle:], plain, workers, log)
@@ -335,16 +339,17 @@ def _disjoint(scopes: Sequence[Scope]) -> Iterator[list[Scope]]:
 
 def _failure(finished: process.Finished, log: Path) -> Measured:
     """Stryker exits with 1 for everything: what it said tells what it was."""
-    said = finished.out.decode(errors="replace") + finished.err.decode(errors="replace")
-    lines = [line for line in said.splitlines() if line.strip() and "\tat " not in line]
-    detail = "\n".join([*lines[-8:], f"(log: {log})"])
+    said = _NOISE.sub("", finished.out.decode(errors="replace") + finished.err.decode(errors="replace"))
+    lines = [line for line in said.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if line.startswith("ERROR ")), len(lines[:-8]))
+    detail = "\n".join([*lines[first : first + 6], f"(log: {log})"])
     if finished.timed_out:
         return Measured(Outcome.TIME_LIMIT, detail)
     if finished.exit_code < 0:
         return Measured(Outcome.SIGNAL, f"ended by signal {-finished.exit_code}\n{detail}")
     if "There were failed tests in the initial test run" in said or "DOIT-MUTATE-SHARED-TITLE" in said:
         return Measured(Outcome.TESTS_FAIL_FIRST, detail)
-    if "ConfigError" in said or "Please correct" in said or "Cannot find TestRunner plugin" in said:
+    if re.search(r"Config(Reader)?Error|Please correct|Cannot find \w+ plugin", said):
         return Measured(Outcome.BAD_CONFIG, detail)
     if "heap out of memory" in said:
         return Measured(Outcome.MEMORY, detail)

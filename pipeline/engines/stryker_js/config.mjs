@@ -14,6 +14,10 @@ export default {
 };
 
 async function read(file) {
-  if (file.endsWith('.json')) return JSON.parse(fs.readFileSync(file, 'utf8'));
-  return (await import(pathToFileURL(file).href)).default;
+  try {
+    if (file.endsWith('.json')) return JSON.parse(fs.readFileSync(file, 'utf8'));
+    return (await import(pathToFileURL(file).href)).default;
+  } catch (error) {
+    throw new Error(`${userConfig}: ${error.message}`); // the one Stryker names is ours
+  }
 }

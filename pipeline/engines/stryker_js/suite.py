@@ -1,8 +1,11 @@
-"""How tests stand in a mocha test file: marked blocks at its end, imports at its top; nobody else's bytes change."""
+"""How tests stand in a mocha test file: marked blocks at its end, what they need imported at its top; all else to the
+byte. Adding tests one after another gives the text that adding them together does."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import posixpath
 import re
 import textwrap
@@ -13,12 +16,16 @@ import attrs
 from pipeline.generators import javascript
 from pipeline.results import Test
 
-_IMPORT = re.compile(r"^import\b[^;]*?['\"][^'\"]+['\"];?[ \t]*$", re.MULTILINE)
-_NAMED = re.compile(r"^import\s*\{(?P<names>[^}]*)\}\s*from\s*(?P<quote>['\"])(?P<module>[^'\"]+)(?P=quote);?\s*$")
-_TITLE = re.compile(
-    r"\b(?:it|test|specify)(?:\.\w+)?\(\s*(?P<quote>['\"`])(?P<title>(?:\\.|(?!(?P=quote)).)*)(?P=quote)", re.S
+_IMPORT = re.compile(
+    r"^import\b(?P<what>[\w$*{}\s,]*?)(?:\bfrom\s*)?(?P<quote>['\"])(?P<module>[^'\"\n]+)(?P=quote)"
+    r"(?:\s*with\s*\{[^{}]*\})?(?:[ \t]*;)?",
+    re.MULTILINE,
 )
 _TEST_START = re.compile(r"(?<![\w.$])(?:it|test)\s*\(")
+_TITLE = re.compile(
+    r"(?<![\w.$])(?:it|test|specify)(?:\.\w+)?\s*\(\s*(?P<literal>(?P<q>['\"`])(?:\\.|(?!(?P=q))[^\\])*(?P=q))", re.S
+)
+_BOM = "\ufeff"
 MARK = "// Pins what the code does today, to detect mutants"
 
 
@@ -27,30 +34,32 @@ class MochaSuite:
     framework: str = "mocha (describe/it), node:assert/strict, ES modules"
 
     def add(self, text: str, tests: Sequence[Test]) -> str:
-        bom, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
-        newline = "\r\n" if "\r\n" in body else "\n"
-        body = body.replace("\r\n", "\n") if newline == "\r\n" else body
-        body = _with_imports(body, [i for test in tests for i in test.imports])
+        bom, body = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
+        newline = "\r\n" if re.match(r"[^\n]*\r\n", body) else "\n"
+        for statement in dict.fromkeys(i.strip() for test in tests for i in test.imports):
+            body = _importing(body, statement, newline)
         for test in tests:
-            gap = "" if not body else "\n" if body.endswith("\n") else "\n\n"
-            body = f"{body}{gap}{_block(test)}\n"
-        return bom + (body.replace("\n", newline) if newline == "\r\n" else body)
+            gap = "" if not body else newline if body.endswith("\n") else 2 * newline
+            body += gap + (_block(test) + "\n").replace("\n", newline)
+        return bom + body
 
     def remove(self, text: str, title: str) -> str:
         span = self._span(text, title)
         if span is None:
             return text
         start, end = span
-        marked = re.compile(rf"(?:\r?\n)?{re.escape(MARK)}[^\n]*\n\Z").search(text, 0, start)
+        marked = re.compile(rf"(?:(?<=\n)\r?\n)?{re.escape(MARK)}[^\n]*\n\Z").search(text, 0, start)
         start = marked.start() if marked else start
-        line_end = re.compile(r"[ \t]*\r?\n").match(text, end)
+        first = text[:start] in ("", _BOM)  # then the blank line is the one after it
+        line_end = re.compile(r"[ \t]*\r?\n(?:\r?\n)?" if first else r"[ \t]*\r?\n").match(text, end)
         return text[:start] + text[line_end.end() if line_end else end :]
 
     def titles(self, text: str) -> tuple[str, ...]:
-        spans = _spans(text)
-        if not spans:  # none, or a file whose statements cannot be told apart without parsing it
-            return tuple(_unescape(m["title"]) for m in _TITLE.finditer(text))
-        return tuple(title for a, b in spans if (title := javascript.title(text[a:b])) is not None)
+        blanked = _blank(text)
+        # In a file that cannot be told apart without parsing it, a title in a comment or a string counts too.
+        found = (m for m in _TITLE.finditer(text) if blanked is None or blanked[m.start()] == text[m.start()])
+        read = (javascript.title(f"it({m['literal']},") for m in found)
+        return tuple(dict.fromkeys(title for title in read if title is not None))
 
     def find(self, text: str, title: str) -> str | None:
         span = self._span(text, title)
@@ -68,13 +77,26 @@ class MochaSuite:
             there = posixpath.relpath(path, posixpath.dirname(write) or ".")
             return f"{module[1]}{there if there.startswith('.') else f'./{there}'}{module[3]}"
 
-        statements = (m.group().strip() for m in _IMPORT.finditer(text))
+        statements = (m.group().strip() for m in _imports(text.removeprefix(_BOM)))
         return tuple(re.sub(r"(['\"])(\.\.?/[^'\"]+)(['\"])", moved, s) for s in statements)
+
+
+@functools.lru_cache(maxsize=16)
+def _blank(text: str) -> str | None:
+    return javascript.blank(text)
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
     """Where each `it(...)` and `test(...)` statement begins and ends."""
-    blanked = javascript.blank(text)
+    if _blank(text) is not None:
+        return _statements(text)
+    # What somebody wrote before or between our tests, and cannot be told apart, must not hide ours.
+    cuts = [0, *(m.start() for m in re.finditer(rf"^{re.escape(MARK)}", text, re.MULTILINE)), len(text)]
+    return [(a + start, a + end) for a, b in itertools.pairwise(cuts) for start, end in _statements(text[a:b])]
+
+
+def _statements(text: str) -> list[tuple[int, int]]:
+    blanked = _blank(text)
     starts = [m.start() for m in _TEST_START.finditer(blanked)] if blanked else []
     return [(at, at + len(javascript.statement(text, blanked or "", at))) for at in starts]
 
@@ -83,38 +105,36 @@ def _block(test: Test) -> str:
     return f"{MARK} ({hashlib.sha256(test.code.encode()).hexdigest()[:8]}).\n{test.code}"
 
 
-def _with_imports(body: str, imports: Sequence[str]) -> str:
-    """The text with what these statements import, after its last import; a name that it has is not imported twice."""
-    present = list(_IMPORT.finditer(body))
-    had = {m.group().strip().rstrip(";") for m in present}
-    named: dict[str, tuple[str, list[str]]] = {}  # module -> its quote, names
-    for statement in had:
-        if match := _NAMED.match(statement):
-            named.setdefault(match["module"], (match["quote"], []))[1].extend(_names(match["names"]))
-    new: dict[str, list[str]] = {}
-    whole: list[str] = []
-    for statement in imports:
-        if match := _NAMED.match(statement.strip()):
-            quote, names = named.setdefault(match["module"], (match["quote"], []))
-            missing = [n for n in _names(match["names"]) if n not in names]
-            names.extend(missing)
-            new.setdefault(f"{quote}{match['module']}{quote}", []).extend(missing)
-        elif statement.strip().rstrip(";") not in had:
-            had.add(statement.strip().rstrip(";"))
-            whole.append(statement.strip())
-    lines = whole + [f"import {{ {', '.join(names)} }} from {module};" for module, names in new.items() if names]
-    if not lines:
-        return body
-    added = "\n".join(lines)
+def _imports(text: str) -> list[re.Match[str]]:
+    blanked = _blank(text)
+    return [m for m in _IMPORT.finditer(text) if blanked is None or blanked.startswith("import", m.start())]
+
+
+def _importing(text: str, statement: str, newline: str) -> str:
+    """The text with what an import statement imports; a name that it imports already, from wherever, it keeps."""
+    present = _imports(text)
+    taken = {name for m in present for name, _ in _names(m["what"])}
+    new = _IMPORT.fullmatch(statement)
+    wanted = _names(new["what"]) if new else []
+    missing = [part for name, part in wanted if name not in taken]
+    if (new and not missing and (wanted or any(m["module"] == new["module"] for m in present))) or any(
+        m.group() == statement for m in present
+    ):
+        return text
+    if new and re.fullmatch(r"\s*\{[^{}]*\}\s*", new["what"]):
+        for m in present:
+            if m["module"] == new["module"] and (listed := re.search(r"\{([^{}]*[\w$])[^{}]*\}", m["what"])):
+                at = m.start("what") + listed.end(1)
+                return f"{text[:at]}, {', '.join(missing)}{text[at:]}"
+        statement = f"import {{ {', '.join(missing)} }} from {new['quote']}{new['module']}{new['quote']};"
     if present:
         end = present[-1].end()
-        return f"{body[:end]}\n{added}{body[end:]}"
-    return f"{added}\n\n{body}" if body else f"{added}\n"
+        comment = re.compile(r"[ \t]*(?://[^\r\n]*)?(?=\r?$)", re.MULTILINE).match(text, end)
+        end = comment.end() if comment else end
+        return f"{text[:end]}{newline}{statement}{text[end:]}"
+    return f"{statement}{newline}{newline}{text}" if text else f"{statement}{newline}"
 
 
-def _names(listed: str) -> list[str]:
-    return [n.strip() for n in listed.split(",") if n.strip()]
-
-
-def _unescape(title: str) -> str:
-    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m[1], m[1]), title)
+def _names(what: str) -> list[tuple[str, str]]:
+    """What an import clause brings in: each name as the file knows it, and how the clause says it."""
+    return [(part.split()[-1], part.strip()) for part in re.split(r"[{},]", what) if part.strip()]

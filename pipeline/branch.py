@@ -1,0 +1,244 @@
+"""The landing branch in git: whose each commit on it is, and how it is put on top of another HEAD.
+
+A commit of ours names in trailers the scope it is for and the HEAD that it stands on. All others are somebody's: they
+are kept, whatever becomes of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import attrs
+
+from pipeline.engines import Engine
+from pipeline.results import Test, write_bytes
+from pipeline.store import ProofStore, Stored
+from pipeline.worktree import Repository, Worktree
+
+BASE = "Mutate-Base"
+SCOPE = "Mutate-Scope"
+NOBODY = ("-c", "user.name=doit-mutate", "-c", "user.email=doit-mutate@localhost.invalid")
+
+
+class Conflict(Exception):
+    """A commit of somebody's does not go onto HEAD."""
+
+
+def trailer(repository: Repository, commit: str, key: str) -> str | None:
+    """The value that a commit's trailer has, or None."""
+    said = repository.git("log", "-1", f"--format=%(trailers:key={key},valueonly,separator=%x00)", commit).text
+    return said.strip().split("\0")[-1] or None
+
+
+def texts_of(test: Test, stored: Stored | None) -> tuple[str, ...]:
+    """The texts that are this test: what was computed, and what a hook made of it."""
+    return (test.code, stored.as_landed) if stored and stored.as_landed else (test.code,)
+
+
+@attrs.define
+class LandingBranch:
+    name: str
+    repository: Repository
+    store: ProofStore
+    engine: Engine
+    worktree: Callable[[], Worktree]
+    writes: Collection[str]  # the write files of all scopes
+    said: list[str] = attrs.field(factory=list)
+    off: dict[str, str] = attrs.field(factory=dict)  # write file of which ours came off in a rebuild -> its text
+
+    @property
+    def ref(self) -> str:
+        return f"refs/heads/{self.name}"
+
+    def tip(self, head: str) -> str:
+        """What counts as the branch: HEAD where there is none, or one that HEAD holds already."""
+        tip = self.repository.rev(self.ref)
+        return head if tip is None or self.repository.is_ancestor(tip, head) else tip
+
+    def stands_on(self, head: str) -> bool:
+        """Whether the branch is HEAD plus ours, and not another HEAD plus ours."""
+        tip = self.tip(head)
+        return tip == head or self._base(head, tip) == head
+
+    def start(self, head: str, tip: str | None) -> str:
+        """The commit to land on: the branch as it is, or rebuilt on HEAD where HEAD is no longer what it stands on."""
+        if tip is None or self.repository.is_ancestor(tip, head):
+            return head
+        if self._base(head, tip) == head:
+            return tip
+        return self._rebuilt(head, tip)
+
+    def _base(self, head: str, tip: str) -> str | None:
+        """The commit that the branch stands on: what the newest commit of ours names; else the fork from HEAD."""
+        for commit in self._commits(tip, head):
+            if base := trailer(self.repository, commit, BASE):
+                return base
+        forks = self.repository.git("merge-base", head, tip, ok=(0, 1)).text.split()
+        return forks[0] if forks else None
+
+    def _commits(self, tip: str, *without: str) -> list[str]:
+        """Commits of the branch that none of `without` holds, newest first."""
+        return self.repository.git("rev-list", "--topo-order", tip, *(f"^{w}" for w in without)).text.split()
+
+    def _rebuilt(self, head: str, tip: str) -> str:
+        """The branch's commits on top of `head`: somebody's all, ours where what they were proved on is the same."""
+        repo = self.repository
+        base = self._base(head, tip) or head
+        commits = list(reversed(self._commits(tip, base, head)))
+        ours = {c: self._written(c) for c in commits if trailer(repo, c, SCOPE)}
+        touched = {path for c in commits if c not in ours for path in self._changed(c)}
+        kept = self._standing(set(ours.values()), base, head, tip)
+        worktree = self.worktree()
+        while True:
+            worktree.git("checkout", "--detach", "--force", "--quiet", head)
+            worktree.reset(head)
+            # What somebody changed of a file of ours only goes onto that file: our tests come off it afterwards.
+            due = [c for c in commits if c not in ours or ours[c] in kept | touched]
+            lost = self._replay(worktree, head, due, ours)
+            if lost & kept:
+                kept -= lost
+                continue
+            for write in sorted((set(ours.values()) - kept) & touched):
+                self._strip(worktree, write, head)
+            red = self._red(worktree, sorted(kept))
+            if not red:
+                break
+            kept -= set(red)
+        start = worktree.git("rev-parse", "HEAD").text.strip()
+        for write in set(ours.values()) - kept:
+            text = repo.read(tip, write) or ""
+            left = self.engine.suite.titles(repo.read(start, write) or "")
+            if any(s.test.title not in left for s in self.ours_in(text, write)):
+                self.off[write] = text
+        return start
+
+    def _replay(self, worktree: Worktree, head: str, commits: Sequence[str], ours: Mapping[str, str]) -> set[str]:
+        """Put commits on top. Gives the write files of which a commit of ours did not go. Raises Conflict for theirs.
+
+        ours: commit -> write file.
+        """
+        lost = set()
+        for commit in commits:
+            if not self._pick(worktree, commit, head if commit in ours else None):
+                if commit not in ours:
+                    raise Conflict(
+                        f"commit {commit[:10]} on {self.name} does not go onto HEAD: rebase {self.name} by hand, "
+                        "or delete it: what was proved lands again"
+                    )
+                lost.add(ours[commit])
+        return lost
+
+    def _changed(self, commit: str) -> list[str]:
+        """The project's files that a commit changes; of a merge, those that it changes against all parents."""
+        said = self.repository.git("diff-tree", "--root", "--no-commit-id", "-r", "-c", "--name-only", "-z", commit)
+        paths = said.out.decode(errors="surrogateescape").split("\0")
+        return [p.removeprefix(self.repository.prefix) for p in paths if p]
+
+    def _written(self, commit: str) -> str:
+        """The write file that a commit of ours is about."""
+        return next(iter(self._changed(commit)), "")
+
+    def _standing(self, writes: Iterable[str], base: str, head: str, tip: str) -> set[str]:
+        """Of these write files, those whose tests of ours, as the branch has them, are proved on `head` as well: some
+        scope writes the file, HEAD has not changed it, and what each test was proved on is there or has not changed."""
+        before, now = self.repository.files(base), self.repository.files(head)
+
+        def same(stored: Stored, write: str) -> bool:
+            inputs = {path: state for path, state in stored.inputs.items() if path != write}
+            return all(now.get(path) == state for path, state in inputs.items()) or all(
+                now.get(path) == before.get(path) for path in inputs
+            )
+
+        found = set()
+        for write in set(self.writes).intersection(writes):
+            ours = self.ours_in(self.repository.read(tip, write) or "", write)
+            if before.get(write) == now.get(write) and ours and all(same(s, write) for s in ours):
+                found.add(write)
+        return found
+
+    def _strip(self, worktree: Worktree, write: str, head: str) -> None:
+        """Take our tests out of a write file, in a commit on top."""
+        text = self.repository.read(worktree.git("rev-parse", "HEAD").text.strip(), write) or ""
+        ours = [s.test.title for s in self.ours_in(text, write)]
+        for title in ours:
+            text = self.engine.suite.remove(text, title)
+        if ours:
+            why = [f"- withdrawn: {title}: unproved on HEAD" for title in ours]
+            message = "\n".join([f"Withdraw tests from {write}", "", *why, "", f"{SCOPE}: {write}", f"{BASE}: {head}"])
+            self.put(worktree, write, self.without_husk(text, write, head))
+            worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-m", message)
+
+    def ours_in(self, text: str, write: str) -> list[Stored]:
+        """The stored tests that a write file's text has."""
+        stored = self.store.tests(write)
+        return [s for s in stored if self.engine.suite.find(text, s.test.title) in texts_of(s.test, s)]
+
+    def _pick(self, worktree: Worktree, commit: str, base: str | None) -> bool:
+        """Put a commit on top; False where it does not go. base: for ours, what the trailer is to name now."""
+        parents = self.repository.git("rev-list", "--parents", "-n", "1", commit).text.split()[1:]
+        if len(parents) != 1:
+            return not self._changed(commit)  # a merge is left out, as git's own rebase does, unless it says something
+        if worktree.git("cherry-pick", "--no-commit", commit, ok=(0, 1, 128)).exit_code != 0:
+            worktree.git("reset", "--hard", "--quiet", "HEAD")
+            return False
+        if worktree.git("diff", "--cached", "--quiet", ok=(0, 1)).exit_code == 0:
+            return True  # HEAD has it already
+        words = ["commit", "--quiet", "--no-verify", "-C", commit]
+        worktree.git(*self.as_somebody(), *words)
+        if base:
+            message = worktree.git("log", "-1", "--format=%B").text
+            told = re.sub(rf"^{BASE}: .*$", f"{BASE}: {base}", message, flags=re.MULTILINE)
+            worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "--amend", "-m", told)
+        return True
+
+    def _red(self, worktree: Worktree, writes: Sequence[str]) -> list[str]:
+        """Of these test files, those that are not green as they stand in the worktree."""
+        if not writes:
+            return []
+        worktree.link()
+        if self.engine.test(worktree.root, writes, timeout=300).green:
+            return []
+        if len(writes) == 1:
+            return list(writes)
+        return [w for w in writes if not self.engine.test(worktree.root, [w], timeout=300).green]
+
+    def taken_out(self, stored: Stored, write: str, start: str) -> bool:
+        """Whether the history of the write file has the test, and a commit of somebody's after that does not."""
+        if not stored.since:
+            return False
+        path = f":(top,literal){self.repository.prefix}{write}"
+        since = [f"^{stored.since}"] if self.repository.rev(stored.since) else []
+        newer = ""
+        for commit in self.repository.git("rev-list", "--topo-order", start, *since, "--", path).text.split():
+            text = self.repository.read(commit, write) or ""
+            if self.engine.suite.find(text, stored.test.title) in texts_of(stored.test, stored):
+                return bool(newer) and not trailer(self.repository, newer, SCOPE)
+            newer = commit
+        return False
+
+    def without_husk(self, text: str, write: str, head: str) -> str:
+        """The text; "" where nothing is left in it but what our tests imported."""
+        ours_alone = not self.engine.suite.titles(text) and self.repository.read(head, write) is None
+        return "" if ours_alone else text
+
+    def put(self, worktree: Worktree, write: str, text: str) -> str:
+        """Stage a write file's text, "" for none. Gives the file's name as git takes no pattern for."""
+        if text:
+            write_bytes(worktree.root / write, text.encode(errors="surrogateescape"))
+        else:
+            (worktree.root / write).unlink(missing_ok=True)
+        literal = f":(top,literal){self.repository.prefix}{write}"
+        worktree.git("add", "--force", "--", literal)
+        return literal
+
+    def as_somebody(self) -> tuple[str, ...]:
+        """Options for a commit: nothing where git knows who commits, else a named fallback."""
+        strict = ("-c", "user.useConfigOnly=true", "var")  # without it git makes an address up from the host's name
+        asked = [self.repository.git(*strict, f"GIT_{who}_IDENT", ok=(0, 128)) for who in ("AUTHOR", "COMMITTER")]
+        if all(said.exit_code == 0 for said in asked):
+            return ()
+        note = "no git identity is configured: commits are by doit-mutate@localhost.invalid"
+        if note not in self.said:
+            self.said.append(note)
+        return NOBODY

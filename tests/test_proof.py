@@ -1,0 +1,187 @@
+"""What a candidate must do to become a proof. The engine is a stand-in: which tests it runs, and what they do, is
+read from the text of the test file that it is given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.engines import Engine, Switch, TestResult, TestRun
+from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.model import Scope
+from pipeline.proof import Bench, cover, holds, prove
+from pipeline.results import Dropped, Outcome, Survivor, Test
+from pipeline.worktree import Worktree
+
+WRITE = "x.mutants.test.js"
+
+
+@attrs.define
+class Place:
+    """A worktree without git: one file in a folder."""
+
+    root: Path
+    strayed: tuple[str, ...] = ()
+
+    def reset(self, tree: str) -> None:
+        (self.root / WRITE).unlink(missing_ok=True)
+
+    def changed(self) -> tuple[str, ...]:
+        return (WRITE, *self.strayed)
+
+
+@attrs.define
+class Runs:
+    """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms."""
+
+    broken: str = ""  # the outcome of every run that has a switch laid
+    suite: MochaSuite = attrs.field(factory=MochaSuite)
+    count: Counter[str] = attrs.field(factory=Counter)
+
+    def test(
+        self, root: Path, files: Sequence[str], *, mutant: str | None = None, timeout: float, record: bool = False,
+        shuffle: int | None = None,
+    ) -> TestRun:  # fmt: skip
+        bodies = {self.suite.titles(b)[0]: b for b in self.suite.bodies((root / WRITE).read_text())}
+        if any("breaks" in b for b in bodies.values()):
+            return TestRun(Outcome.BUILD_ERROR, "SyntaxError")
+        if mutant is not None and self.broken:
+            return TestRun(Outcome(self.broken), "it did not end")
+        reached: dict[str, tuple[str, ...]] = {}
+        tests = []
+        for title, body in bodies.items():
+            kills = re.findall(r"kills\((\w)\)", body)
+            for key in kills:
+                reached[key] = (*reached.get(key, ()), title)
+            bad = "fails" in body or mutant in kills or ("flaky" in body and shuffle == 3)
+            tests.append(TestResult(WRITE, title, "failed" if bad else "passed", "assertion" if bad else "", "so"))
+        if len(files) > 1:
+            harmed = any("harms" in b for b in bodies.values())
+            tests.append(TestResult("x.test.js", "own", "failed" if harmed else "passed", "other", "harmed"))
+        return TestRun(Outcome.OK, "", tuple(tests), inputs=("x.js",), reached=reached)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    scope = Scope(name="x", mutate=("x.js",), tests=("x.test.js",), write=WRITE)
+    return Bench(
+        cast(Engine, Runs()), cast(Worktree, Place(tmp_path)), "tree", scope,
+        Switch({}, {k: k for k in "abc"}), ("x.test.js",), 0.1,
+    )  # fmt: skip
+
+
+SURVIVORS = [Survivor(k, "x.js", "M", "o", "r", "h") for k in "abc"]
+
+
+def candidate(title: str, does: str) -> Test:
+    return Test(title, f"it('{title}', () => {{\n  {does}\n}});")
+
+
+def judge(bench: Bench, *tests: Test, **more: Any) -> tuple[dict[str, tuple[str, ...]], dict[str, Dropped]]:
+    verdict = prove(bench, more.pop("base", ""), (), tests, SURVIVORS, 5, **more)
+    return {p.test.title: p.test.kills for p in verdict.proved}, {d.title: d for d in verdict.dropped}
+
+
+def test_each_test_is_credited_with_what_it_was_seen_to_kill_whatever_it_claims(bench: Bench) -> None:
+    claims = attrs.evolve(candidate("one", "kills(a)"), kills=("b", "c"))
+    proved, dropped = judge(bench, claims, candidate("two", "kills(b)"))
+    assert proved == {"one": ("a",), "two": ("b",)}
+    assert dropped == {}
+
+
+@pytest.mark.parametrize(
+    ("does", "outcome", "reason"),
+    [
+        ("fails", Outcome.REJECTED, "it fails on the original: so"),
+        ("breaks", Outcome.BUILD_ERROR, "SyntaxError"),
+        ("nothing", Outcome.REJECTED, "it kills nothing"),
+        ("kills(b); flaky", Outcome.REJECTED, "it passes on the original in 4 of 5 runs"),
+        ("kills(b); harms", Outcome.REJECTED, "beside it, x.test.js: own fails: harmed"),
+    ],
+)
+def test_one_bad_test_is_dropped_with_its_reason_and_takes_no_other_with_it(
+    bench: Bench, does: str, outcome: Outcome, reason: str
+) -> None:
+    good = [candidate(f"good {k}", f"kills({k})") for k in "ac"]
+    proved, dropped = judge(bench, good[0], candidate("bad", does), good[1])
+    assert proved == {"good a": ("a",), "good c": ("c",)}
+    assert {t: (d.outcome, d.reason, d.failed) for t, d in dropped.items()} == {"bad": (outcome, reason, True)}
+
+
+def test_a_test_whose_kills_others_have_is_dropped_without_having_failed(bench: Bench) -> None:
+    proved, dropped = judge(bench, candidate("a", "kills(a)"), candidate("b", "kills(a); kills(b)"))
+    assert proved == {"b": ("a", "b")}
+    assert not dropped["a"].failed and dropped["a"].reason == "every mutant it kills is killed by another test"
+
+
+def test_a_test_that_stands_on_the_branch_stays_when_a_better_one_comes(bench: Bench) -> None:
+    proved, _ = judge(bench, candidate("a", "kills(a)"), candidate("b", "kills(a); kills(b)"), standing=["a"])
+    assert proved == {"a": ("a",), "b": ("a", "b")}
+
+
+def test_of_two_with_one_title_the_other_is_judged_where_the_first_does_not_hold(bench: Bench) -> None:
+    proved, dropped = judge(bench, candidate("t", "fails"), candidate("t", "kills(a)"))
+    assert proved == {"t": ("a",)}
+    assert dropped["t"].code == candidate("t", "fails").code
+    proved, dropped = judge(bench, candidate("t", "kills(a)"), candidate("t", "kills(b)"))
+    assert proved == {"t": ("a",)}
+    assert dropped["t"].reason == "the file has a test of this title"
+
+
+def test_what_could_not_be_run_with_mutants_is_unverified_and_has_not_failed(bench: Bench) -> None:
+    cast(Runs, bench.engine).broken = "time-limit"
+    proved, dropped = judge(bench, candidate("a", "kills(a)"))
+    assert proved == {}
+    assert dropped["a"].outcome is Outcome.UNVERIFIED and not dropped["a"].failed
+
+
+def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:
+    cast(Place, bench.worktree).strayed = ("/etc/x", "y.js")
+    proved, dropped = judge(bench, candidate("a", "kills(a)"))
+    assert proved == {}
+    assert (dropped["a"].outcome, dropped["a"].reason) == (Outcome.OUTSIDE_SCOPE, "it wrote /etc/x, y.js")
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        ("kills(a); kills(b)", None),
+        ("kills(a)", "1 of 2 kills are lost"),
+        ("kills(a); kills(b); flaky", "it passes on the original in 4 of 5 runs"),
+        ("kills(a); kills(b); harms", "beside it, x.test.js: own fails: harmed"),
+        ("breaks", "SyntaxError"),
+    ],
+)
+def test_what_was_proved_holds_on_another_text_only_if_all_of_it_does(bench: Bench, now: str, why: str | None) -> None:
+    verdict = prove(bench, "", (), [candidate("t", "kills(a); kills(b)")], SURVIVORS, 5)
+    text = MochaSuite().add("", [candidate("t", now)])
+    assert [d.reason for d in holds(bench, text, verdict.proved, 5)] == ([why] if why else [])
+
+
+KILLS = st.dictionaries(
+    st.text("stuvw", min_size=1, max_size=3), st.dictionaries(st.sampled_from("abcdefgh"), st.just("assertion"))
+)
+
+
+@given(KILLS, st.sets(st.text("stuvw", min_size=1, max_size=3)), st.data())
+def test_a_cover_keeps_every_kill_and_what_stands_and_no_new_test_that_is_not_needed(
+    kills: Mapping[str, Mapping[str, str]], standing: set[str], data: st.DataObject
+) -> None:
+    cost = {title: data.draw(st.integers(1, 9)) for title in kills}
+    chosen = cover(kills, cost, standing)
+
+    def killed(titles: frozenset[str]) -> set[str]:
+        return {key for t in titles for key in kills[t]}
+
+    assert killed(chosen) == killed(frozenset(kills))
+    assert {t for t in standing if kills.get(t)} <= chosen
+    assert all(killed(chosen - {t}) < killed(chosen) for t in chosen - standing)
+    assert cover(dict(reversed(list(kills.items()))), cost, standing) == chosen
