@@ -15,14 +15,14 @@ import attrs
 
 from pipeline import asking, process
 from pipeline.engines import EngineError, Measured
-from pipeline.generators.differential import SearchMutant
+from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
 from pipeline.landing import Refused
 from pipeline.measuring import Measurement
 from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, is_survivor, score
 from pipeline.proof import Bench, prove
-from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, converter, dump, find
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, Test, converter, dump, find
 from pipeline.runner import Attempt, Slot
 from pipeline.session import Session
 from pipeline.store import Stored, digest
@@ -117,22 +117,29 @@ class Steps:
         embedded = [g for g in self.session.plan.generate.generators if g.embedded and self._serves(g)]
         if not rest or not embedded:
             return {key: self._candidates(scope, 0, Candidates(Outcome.OK, tests=offered))}
-        bench = self._bench(scope, self.session.worktree(slot), self.session.snapshot.tree, slot)
-        bench.worktree.reset(bench.tree)
-        bench.lay_switch()
-        at = {m.key: m for m in self._baseline(scope).mutants}
-        ids, engine, root = bench.switch.ids, self.session.engine, bench.worktree.root
-        reply = differential(
-            root, scope, [_search_mutant(at[s.key], ids[s.key]) for s in rest], bench.tests,
-            sources={f: self._source(bench.tree, f) for f in scope.mutate}, workers=slot.workers,
-            parser=engine.tool("@babel/parser", root), node=str(engine.tool("node", root)),
-        )  # fmt: skip
+        try:
+            reply = self._searched(scope, rest, slot)
+        except EngineError as error:
+            reply = SearchReply(error.outcome, str(error))
         again = {(t.title, t.code) for t in offered}
         found = (t for t in reply.tests if t.title not in taken and (t.title, t.code) not in again)
         tests = (*offered, *(attrs.evolve(t, origin=embedded[0].name) for t in found))
         tests = tuple(sorted(tests, key=lambda t: t.title))  # found now or proved before: equal work, equal bytes
         unreached = {m.key: f"{m.reason}: {m.detail}" if m.detail else m.reason for m in reply.missed}
         return {key: self._candidates(scope, 0, Candidates(reply.outcome, reply.detail, tests, (), unreached))}
+
+    def _searched(self, scope: Scope, survivors: Sequence[Survivor], slot: Slot) -> SearchReply:
+        """What the embedded generator finds. Raises EngineError."""
+        bench = self._bench(scope, self.session.worktree(slot), self.session.snapshot.tree, slot)
+        bench.worktree.reset(bench.tree)
+        bench.lay_switch()
+        at = {m.key: m for m in self._baseline(scope).mutants}
+        ids, engine, root = bench.switch.ids, self.session.engine, bench.worktree.root
+        return differential(
+            root, scope, [_search_mutant(at[s.key], ids[s.key]) for s in survivors], bench.tests,
+            sources={f: self._source(bench.tree, f) for f in scope.mutate}, workers=slot.workers,
+            parser=engine.tool("@babel/parser", root), node=str(engine.tool("node", root)),
+        )  # fmt: skip
 
     def _serves(self, generator: GeneratorConfig) -> bool:
         """differential is for JavaScript so far: elsewhere it is passed over."""
@@ -152,25 +159,36 @@ class Steps:
         inputs = self._read(scope, "inputs.json", Inputs).inputs
         proofs = Proofs(Outcome.OK, inputs=inputs)
         if candidates.tests and survivors:
-            snapshot = self.session.snapshot
-            bench = self._bench(scope, self.session.worktree(slot), snapshot.tree, slot)
-            base = self.session.repository.read(snapshot.tree, scope.write) or ""
-            prior = [p.test for r in range(round_) for p in self._read(scope, f"proofs.{r}.json", Proofs).proved]
-            runs = self.session.plan.land.proof_runs
-            verdict = prove(bench, base, prior, candidates.tests, survivors, runs, self._standing(scope))
-            loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
-            proofs = Proofs(
-                Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,
-                self.session.engine_version or "",
-            )  # fmt: skip
-            self._keep(scope, proofs)
+            try:
+                proofs = self._judged(scope, round_, candidates.tests, survivors, inputs, slot)
+                self._keep(scope, proofs)
+            except EngineError as error:
+                proofs = Proofs(error.outcome, str(error), inputs=inputs)
         killed = {k for p in proofs.proved for k in p.how}
         self._write(scope, f"proofs.{round_}.json", proofs)
         left = tuple(s for s in survivors if s.key not in killed)
         self._write(scope, f"survivors.{round_}.json", Survivors(left))
         line = f"{len(proofs.proved)} tests proved, {len(killed)} mutants killed, {len(left)} left"
+        line = line if proofs.outcome is Outcome.OK else f"{proofs.outcome}: {proofs.detail.splitlines()[0]}"
         fields = {"proved": len(proofs.proved), "dropped": len(proofs.dropped), "killed": len(killed)}
         return {key: Attempt(proofs.outcome, line=line, fields=fields)}
+
+    def _judged(
+        self, scope: Scope, round_: int, candidates: Sequence[Test], survivors: Sequence[Survivor],
+        inputs: Mapping[str, str], slot: Slot,
+    ) -> Proofs:  # fmt: skip
+        """Raises EngineError where the engine's part of the judgement cannot be had."""
+        snapshot = self.session.snapshot
+        bench = self._bench(scope, self.session.worktree(slot), snapshot.tree, slot)
+        base = self.session.repository.read(snapshot.tree, scope.write) or ""
+        prior = [p.test for r in range(round_) for p in self._read(scope, f"proofs.{r}.json", Proofs).proved]
+        runs = self.session.plan.land.proof_runs
+        verdict = prove(bench, base, prior, candidates, survivors, runs, self._standing(scope))
+        loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
+        return Proofs(
+            Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,
+            self.session.engine_version or "",
+        )  # fmt: skip
 
     def _standing(self, scope: Scope) -> tuple[str, ...]:
         """Titles of the tests that the landing branch has in the scope's write file."""

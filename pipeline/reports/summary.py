@@ -101,17 +101,22 @@ def _outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
         known, after=after, confirmed=said, tests=len(landed.titles),
         disagreements=confirmed.disagreements if confirmed else (),
     )  # fmt: skip
-    ending, why = _ending(baseline, [c for c in candidates if c], landed, left, confirmed)
+    worked = [work for work in (*candidates, *proofs) if work]
+    ending, why = _ending(baseline, worked, landed, left, confirmed)
     return attrs.evolve(known, ending=ending, why=why)
 
 
 def _ending(
-    baseline: Baseline, candidates: Sequence[Candidates], landed: Landed, left: Survivors, confirmed: Confirmed | None
+    baseline: Baseline,
+    worked: Sequence[Candidates | Proofs],
+    landed: Landed,
+    left: Survivors,
+    confirmed: Confirmed | None,
 ) -> tuple[str, str]:
     """The first ending that fits, and what there is to say about it."""
-    for c in candidates:
-        if c.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
-            return FAILED, f"{c.outcome}: {c.detail}"
+    for work in worked:
+        if work.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
+            return FAILED, f"{work.outcome}: {work.detail}"
     if confirmed and confirmed.outcome is not Outcome.OK:
         return FAILED, f"confirm: {confirmed.outcome}: {confirmed.detail}"
     if landed.outcome is not Outcome.OK:
