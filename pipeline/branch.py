@@ -56,10 +56,13 @@ class LandingBranch:
         tip = self.repository.rev(self.ref)
         return head if tip is None or self.repository.is_ancestor(tip, head) else tip
 
-    def stands_on(self, head: str) -> bool:
-        """Whether the branch is HEAD plus ours, and not another HEAD plus ours."""
-        tip = self.tip(head)
-        return tip == head or self._base(head, tip) == head
+    def standing(self, head: str) -> tuple[str, bool]:
+        """What counts as the branch, and whether it is HEAD plus ours, and not another HEAD plus ours."""
+        tip = self.repository.rev(self.ref)
+        bases = self._bases(head, tip) if tip else []
+        if not tip or not bases:  # none, or HEAD holds all of it
+            return head, True
+        return tip, next(filter(None, bases), None) == head or (not any(bases) and self._fork(head, tip) == head)
 
     def start(self, head: str, tip: str | None) -> str:
         """The commit to land on: the branch as it is, or rebuilt on HEAD where HEAD is no longer what it stands on."""
@@ -71,9 +74,15 @@ class LandingBranch:
 
     def _base(self, head: str, tip: str) -> str | None:
         """The commit that the branch stands on: what the newest commit of ours names; else the fork from HEAD."""
-        for commit in self._commits(tip, head):
-            if base := trailer(self.repository, commit, BASE):
-                return base
+        return next(filter(None, self._bases(head, tip)), None) or self._fork(head, tip)
+
+    def _bases(self, head: str, tip: str) -> list[str]:
+        """For each commit of the branch that HEAD does not hold, newest first: the HEAD that it names, or ""."""
+        form = f"--format=%x01%(trailers:key={BASE},valueonly,separator=%x20)"
+        said = self.repository.git("log", "--topo-order", form, tip, f"^{head}").text
+        return [(entry.split() or [""])[-1] for entry in said.split("\x01")[1:]]
+
+    def _fork(self, head: str, tip: str) -> str | None:
         forks = self.repository.git("merge-base", head, tip, ok=(0, 1)).text.split()
         return forks[0] if forks else None
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
+from pipeline.measuring import Baseline, Confirmed, Inputs
 from pipeline.model import Scope
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
-from pipeline.steps import Baseline, Confirmed, Inputs
 from pipeline.store import digest
 
 T = TypeVar("T")

@@ -44,30 +44,26 @@ class _SortedOut:
 
 def landing_branch(repository: Repository, template: str) -> str:
     """The branch that tests land on. Raises Refused."""
-    if repository.rev("HEAD") is None:
+    form = "--format=%(refname:lstrip=2)%00%(HEAD)%00%(worktreepath)"
+    heads = [line.split("\0") for line in repository.git("for-each-ref", form, "refs/heads").text.splitlines()]
+    current = next((name for name, mark, _ in heads if mark == "*"), None)
+    if current is None and repository.rev("HEAD") is None:
         raise Refused("the repository has no commit yet: commit something first")
-    current = repository.branch()
     if current is None and "{branch}" in template:
         raise Refused(
             f"HEAD is detached, and land.branch is {template!r}: check out a branch, or give land.branch a fixed name"
         )
     name = template.replace("{branch}", current or "")
-    if repository.git("check-ref-format", "--branch", name, ok=(0, 1, 128)).exit_code != 0:
-        raise Refused(f"land.branch: {name!r} is not a valid branch name")
     ours = re.compile(re.escape(template).replace(re.escape("{branch}"), ".+"))
     if current == name or (current and ours.fullmatch(current) and trailer(repository, "HEAD", BASE)):
         raise Refused(
             f"{current} is a landing branch, and it is checked out: switch to the branch that it was made from"
         )
-    listed = repository.git("worktree", "list", "--porcelain", "-z").text.split("\0")
-    for i, line in enumerate(listed):
-        if line == f"branch refs/heads/{name}":
-            place = next((w[9:] for w in reversed(listed[:i]) if w.startswith("worktree ")), "another worktree")
+    for other, _, place in heads:
+        if other == name and place:
             raise Refused(
                 f"the landing branch {name} is checked out in {place}: switch that worktree to another branch"
             )
-    heads = repository.git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").text.split("\n")
-    for other in filter(None, heads):
         if name.startswith(f"{other}/") or other.startswith(f"{name}/"):
             raise Refused(f"the landing branch {name} cannot exist beside the branch {other}: set land.branch")
     return name
@@ -104,9 +100,9 @@ class Landing:
         """What counts as the branch: HEAD where there is none, or one that HEAD holds already."""
         return self.on.tip(head)
 
-    def stands_on(self, head: str) -> bool:
-        """Whether the branch is HEAD plus ours, and not another HEAD plus ours."""
-        return self.on.stands_on(head)
+    def standing(self, head: str) -> tuple[str, bool]:
+        """What counts as the branch, and whether it is HEAD plus ours, and not another HEAD plus ours."""
+        return self.on.standing(head)
 
     def land(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],

@@ -29,6 +29,39 @@ class Measurement:
     audit_seconds: float | None = None  # wall clock; None where it was cached
 
 
+# The targets that tell of measurements.
+
+
+@attrs.frozen
+class Baseline:
+    """baseline.json: the audited report of a scope at the snapshot."""
+
+    outcome: Outcome
+    detail: str = ""
+    mutants: tuple[Mutant, ...] = ()
+    tests: tuple[str, ...] = ()  # the test files that were used
+
+
+@attrs.frozen
+class Inputs:
+    """inputs.json: what a baseline depends on. `known`: digest of all that is known before it runs."""
+
+    known: str = ""
+    inputs: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Confirmed:
+    """confirmed.json: the engine's own word on the landed state."""
+
+    outcome: Outcome
+    detail: str = ""
+    content: str | None = None  # of the write file that was measured
+    inputs: Mapping[str, str] = attrs.field(factory=dict)
+    statuses: Mapping[str, int] = attrs.field(factory=dict)  # status -> number of mutants
+    disagreements: tuple[str, ...] = ()  # mutants that a proof says are killed and the report says are not
+
+
 @attrs.frozen
 class Measuring:
     engine: Engine

@@ -26,6 +26,7 @@ import sh
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ANY_CODE = tuple(range(-64, 256))
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -142,8 +143,9 @@ def run(
                         raise Stopped(words[0])
                     child: Any = sh.Command(where)(
                         *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
+                        # Python opens no file that a child inherits: there is nothing to look through and close.
                         _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
-                        _ok_code=list(range(-64, 256)), _return_cmd=True,
+                        _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
                         _preexec_fn=lambda: _begin(nice, journal, about),
                     )  # fmt: skip
                     _children.alive[child.pid] = words[0]

@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 import cattrs
@@ -176,11 +176,19 @@ def load(path: Path, type_: type[T]) -> T:
 
 
 def find(path: Path, type_: type[T]) -> T | None:
-    """As `load`; None where there is no such file or it isn't one of ours."""
+    """As `load`; None where there is no such file or it isn't one of ours. A file that is as it was is read once."""
     try:
-        return load(path, type_)
+        stat = path.stat()
+        version = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
+        known = _read.get(path)
+        if known is None or known[0] != version or not isinstance(known[1], type_):
+            known = _read[path] = version, load(path, type_)
+        return cast(T, known[1])
     except (OSError, ValueError, cattrs.errors.BaseValidationError):
         return None
+
+
+_read: dict[Path, tuple[tuple[int, int, int], object]] = {}  # path -> which version of it, what it says
 
 
 converter = cattrs.Converter(omit_if_default=False)

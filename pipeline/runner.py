@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import psutil
 from doit import cmd_run, runner
 from doit.action import BaseAction, PythonAction
 from doit.control import TaskControl
@@ -534,8 +533,12 @@ class _LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def _warn_of_memory(self) -> None:
         slots, each = self._lanes.capacity[VALIDATION], self._host.engine_peak_bytes
+        if not each:
+            return
+        import psutil
+
         free = psutil.virtual_memory().available
-        if each and slots * each > free:
+        if slots * each > free:
             text = (
                 f"warning: validation {slots} × {each / 2**30:.1f} GiB an engine run needs more than the "
                 f"{free / 2**30:.1f} GiB of memory that are free; -n {max(1, free // each)} fits"

@@ -25,6 +25,7 @@ from pipeline.engines import Engine, EngineError, get_engine
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope
+from pipeline.results import write_bytes
 from pipeline.runner import Refusal, RunInfo, Slot
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
@@ -58,7 +59,7 @@ class Session:
         self.home = Path(plan.path).parent / "cache"
         self.pools = plan.pools
         self.info: RunInfo | None = None
-        self.events: list[Mapping[str, object]] = []  # of this run
+        self.events: list[Mapping[str, Any]] = []  # of this run
         self._close = close
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
@@ -89,7 +90,7 @@ class Session:
 
     @functools.cached_property
     def proofs(self) -> ProofStore:
-        return ProofStore(self.places.data / "projects" / self.repository.identity())
+        return ProofStore(self.places.data / "projects", self.repository.identity)
 
     @functools.cached_property
     def replies(self) -> Replies:
@@ -114,10 +115,10 @@ class Session:
 
     @functools.cached_property
     def _snapshot(self) -> Snapshot:
-        tree = self.repository.snapshot(self.engine.links)
-        states = self.repository.files(tree)
         head = self.repository.rev("HEAD") or ""
-        committed = self.repository.files(head) if head else {}
+        tree = self.repository.snapshot(head, self.engine.links)
+        states = self.repository.files(tree)
+        committed = states if tree == head else self.repository.files(head) if head else {}
         changed = {p for p in states.keys() | committed.keys() if states.get(p) != committed.get(p)}
         return Snapshot(tree, states, head, frozenset(changed))
 
@@ -132,9 +133,14 @@ class Session:
         return self._landing.notes if "_landing" in self.__dict__ else []
 
     @functools.cached_property
+    def landing_name(self) -> str:
+        """Raises Refused."""
+        return landing_branch(self.repository, self.plan.land.branch)
+
+    @functools.cached_property
     def _landing(self) -> Landing:
         return Landing(
-            self.repository, landing_branch(self.repository, self.plan.land.branch), self.proofs, self.engine,
+            self.repository, self.landing_name, self.proofs, self.engine,
             lambda: self.worktree(LANDING), self.plan.scopes, self.plan.land.proof_runs, self.snapshot.uncommitted,
         )  # fmt: skip
 
@@ -144,7 +150,8 @@ class Session:
         with self._lock:
             if self._branch is None:
                 head = self.repository.rev("HEAD") or ""
-                self._branch = Branch(self.landing.stands_on(head), self.repository.files(self.landing.tip(head)))
+                tip, on_head = self.landing.standing(head)
+                self._branch = Branch(on_head, self.repository.files(tip))
             return self._branch
 
     def moved(self) -> None:
@@ -182,8 +189,15 @@ class Session:
 
     @property
     def engine_peak_bytes(self) -> int | None:
-        peaks = [e["peak_bytes"] for e in self._history if e.get("peak_bytes")]
-        return max(peaks[-20:]) if peaks else None
+        """The most memory that an engine run of this checkout was seen to take."""
+        try:
+            return int(self._peak.read_text())
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def _peak(self) -> Path:
+        return self.home / "engine-peak-bytes"
 
     def open(self, info: RunInfo) -> None:
         """Take the cache, settle what a killed run left, and refuse what could not end well. Raises Refusal."""
@@ -192,7 +206,7 @@ class Session:
             self._take_cache(info)
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             if any(name.startswith("land:") for name in info.selected):
-                landing_branch(self.repository, self.plan.land.branch)
+                _ = self.landing_name
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
             # Whatever this run does: what dead runs left is removed here.
@@ -245,11 +259,15 @@ class Session:
         return self._durations.get(task)
 
     def record(self, event: Mapping[str, object]) -> None:
-        self.events.append(event)
+        self.events.append({"event": "attempt", **event})
         self.ledger.write("attempt", **event)
+        peak = event.get("peak_bytes")
+        if isinstance(peak, int) and peak > (self.engine_peak_bytes or 0):
+            write_bytes(self._peak, str(peak).encode())
 
     def call(self, **fields: Any) -> None:
         """One call to a model, as the provider's envelope accounts for it."""
+        self.events.append({"event": "call", **fields})
         self.ledger.write("call", **fields)
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:

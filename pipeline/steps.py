@@ -18,7 +18,7 @@ from pipeline.engines import EngineError, Measured
 from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
 from pipeline.landing import Refused
-from pipeline.measuring import Measurement
+from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
 from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, is_survivor, score
 from pipeline.proof import Bench, prove
@@ -29,36 +29,6 @@ from pipeline.store import Stored, digest
 from pipeline.worktree import GitError, Worktree
 
 T = TypeVar("T")
-
-
-@attrs.frozen
-class Baseline:
-    """baseline.json: the audited report of a scope at the snapshot."""
-
-    outcome: Outcome
-    detail: str = ""
-    mutants: tuple[Mutant, ...] = ()
-    tests: tuple[str, ...] = ()  # the test files that were used
-
-
-@attrs.frozen
-class Inputs:
-    """inputs.json: what a baseline depends on. `known`: digest of all that is known before it runs."""
-
-    known: str = ""
-    inputs: Mapping[str, str] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class Confirmed:
-    """confirmed.json: the engine's own word on the landed state."""
-
-    outcome: Outcome
-    detail: str = ""
-    content: str | None = None  # of the write file that was measured
-    inputs: Mapping[str, str] = attrs.field(factory=dict)
-    statuses: Mapping[str, int] = attrs.field(factory=dict)  # status -> number of mutants
-    disagreements: tuple[str, ...] = ()  # mutants that a proof says are killed and the report says are not
 
 
 @attrs.frozen

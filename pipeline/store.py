@@ -7,10 +7,11 @@ tokens, and stay.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -132,7 +133,12 @@ class Stored:
 class ProofStore:
     """The proved tests of one project, by the file they are written to, and what was asked about each survivor."""
 
-    folder: Path
+    home: Path  # of all projects
+    identity: Callable[[], str]  # of this one; asked of git, so only when it is needed
+
+    @functools.cached_property
+    def folder(self) -> Path:
+        return self.home / self.identity()
 
     def tests(self, write: str) -> tuple[Stored, ...]:
         """All tests stored for a write file, in an order that does not change."""

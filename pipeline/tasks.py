@@ -6,19 +6,17 @@ are relative to the folder of tasks.yaml, where doit runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from doit.tools import config_changed
 
 from pipeline import freshness, reports
-from pipeline.generators import GENERATORS
 from pipeline.model import GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates
-from pipeline.runner import Step
+from pipeline.runner import Attempt, Performer, Slot, Step
 from pipeline.session import Session
-from pipeline.steps import Steps
 
 Dict = dict[str, Any]
 
@@ -47,8 +45,19 @@ _GROUPS = (
 
 class _Maker:
     def __init__(self, session: Session) -> None:
-        self.session, self.plan, self.steps = session, session.plan, Steps(session)
+        self.session, self.plan = session, session.plan
         self.fresh = freshness.Freshness(session)
+        self._performers: dict[str, Performer] = {}
+
+    def _performer(self, kind: str) -> Performer:
+        """The step of a kind, one for all its tasks. What it takes to work is imported when there is work."""
+
+        def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+            from pipeline.steps import Steps
+
+            return getattr(Steps(self.session), kind)(keys, slot)  # type: ignore[no-any-return]
+
+        return self._performers.setdefault(kind, perform)
 
     def declared(self) -> Iterator[Dict]:
         writers: dict[str, list[str]] = {}
@@ -62,7 +71,7 @@ class _Maker:
         return {
             "basename": task.name,
             "doc": task.doc or f"run {task.run[0]}",
-            "actions": [Step(self.session, task.name, self.steps.command)],
+            "actions": [Step(self.session, task.name, self._performer("command"))],
             "file_dep": [self._path(p) for p in task.reads],
             "targets": [self._path(p) for p in task.writes if p in mine],
             "task_dep": list(task.needs),
@@ -78,12 +87,12 @@ class _Maker:
         files = ", ".join(scope.mutate) if len(scope.mutate) <= 3 else f"{len(scope.mutate)} files"
         inputs = self._target(scope, "inputs.json")
         yield self._task(
-            "baseline", name, self.steps.baseline, name, f"measure {files} and audit the survivors",
+            "baseline", name, self._performer("baseline"), name, f"measure {files} and audit the survivors",
             targets=["baseline.json", "survivors.json", "inputs.json"], scope=scope,
             task_dep=list(self.plan.engine.needs), uptodate=[(self.fresh.baseline, [scope])], batch="baseline",
         )  # fmt: skip
         yield self._task(
-            "search", name, self.steps.search, name, f"tests for {files} without a model",
+            "search", name, self._performer("search"), name, f"tests for {files} without a model",
             targets=["candidates.0.json"], scope=scope, round_=0,
             file_dep=[self._target(scope, "survivors.json"), inputs],
             uptodate=[
@@ -92,11 +101,13 @@ class _Maker:
             ],
         )  # fmt: skip
         yield self._validate(scope, 0)
+        if last:
+            from pipeline.generators import GENERATORS
         for r in range(1, last + 1):
             config, attempt = self.plan.generate.of_round(r)
             generator = GENERATORS[config.use](config)
             yield self._task(
-                "generate", f"{name}:{r}", self.steps.generate, (name, r),
+                "generate", f"{name}:{r}", self._performer("generate"), (name, r),
                 f"ask {config.name} about what is left of {files}, {attempt + 1} of {self.plan.generate.rounds} times",
                 targets=[f"candidates.{r}.json"], scope=scope, round_=r, pool=GENERATION,
                 file_dep=[self._target(scope, f"survivors.{r - 1}.json")],
@@ -107,12 +118,12 @@ class _Maker:
             )  # fmt: skip
             yield self._validate(scope, r)
         yield self._task(
-            "land", name, self.steps.land, name, f"put the proved tests on the landing branch, in {scope.write}",
+            "land", name, self._performer("land"), name, f"put proved tests on the landing branch, in {scope.write}",
             targets=["landed.json"], scope=scope, task_dep=[f"validate:{name}:{last}"],
             uptodate=[(self.fresh.landed, [scope])],
         )  # fmt: skip
         yield self._task(
-            "confirm", name, self.steps.confirm, name, f"let the engine measure {files} on the landing branch",
+            "confirm", name, self._performer("confirm"), name, f"let the engine measure {files} on the landing branch",
             targets=["confirmed.json"], scope=scope, task_dep=[f"land:{name}"],
             uptodate=[(self.fresh.confirmed, [scope])], batch="confirm", after="land",
         )  # fmt: skip
@@ -125,7 +136,7 @@ class _Maker:
         before = f"survivors.{r - 1}.json" if r else "survivors.json"
         needed = [f"candidates.{r}.json", before, "inputs.json", *(f"proofs.{i}.json" for i in range(r))]
         return self._task(
-            "validate", f"{scope.name}:{r}", self.steps.validate, (scope.name, r),
+            "validate", f"{scope.name}:{r}", self._performer("validate"), (scope.name, r),
             f"prove the candidates of {'search' if r == 0 else f'round {r}'} for {scope.name}",
             targets=[f"proofs.{r}.json", f"survivors.{r}.json"], scope=scope, round_=r,
             file_dep=[self._target(scope, n) for n in needed],

@@ -21,6 +21,7 @@ from pipeline import process
 OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 QUIET = (
+    "--no-optional-locks",  # `git status` would write the user's index
     "-c",
     "gc.auto=0",
     "-c",
@@ -41,6 +42,7 @@ class Repository:
     top: Path  # root of the checkout
     common: Path  # git common directory: one for all worktrees of a repository
     prefix: str  # the project inside the checkout: "" or "examples/shop/"
+    index: Path  # of the checkout; read, never written
 
     @property
     def project(self) -> Path:
@@ -71,15 +73,20 @@ class Repository:
         roots = sorted(self.git("rev-list", "--max-parents=0", "HEAD").text.split())
         return hashlib.sha256(f"{roots[0]}\0{self.prefix}".encode()).hexdigest()[:16]
 
-    def snapshot(self, exclude: Iterable[str]) -> str:
-        """The checkout, uncommitted edits included, as a tree. `exclude`: folders of these names are never in it."""
+    def snapshot(self, head: str | None, exclude: Iterable[str]) -> str:
+        """The checkout, uncommitted edits included, as a tree; `head`, which is HEAD, where there are none.
+
+        exclude: folders of these names are never in it.
+        """
+        unwanted = [f":(top,exclude,glob)**/{name}/**" for name in exclude]
+        status = ("status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
+        if head and not self.git(*status, "--", ":/", *unwanted).out:
+            return head
         with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
             index = Path(scratch) / "index"
-            own = Path(self.git("rev-parse", "--git-path", "index").text.rstrip("\n"))
             with contextlib.suppress(FileNotFoundError):
-                shutil.copy2(self.top / own, index)
+                shutil.copy2(self.index, index)
             env = process.environment({"GIT_INDEX_FILE": str(index)})
-            unwanted = [f":(top,exclude,glob)**/{name}/**" for name in exclude]
             self.git("add", "--all", "--", ":/", *unwanted, env=env)
             return self.git("write-tree", env=env).text.strip()
 
@@ -116,14 +123,15 @@ def find_repository(project: Path) -> Repository:
     """The repository that holds a project's root. Raises GitError with the remedy."""
     project = project.resolve()
     try:
-        said = git(project, "rev-parse", "--show-toplevel", "--git-common-dir", "--is-bare-repository").text.split("\n")
+        said = git(project, "rev-parse", "--show-toplevel", "--git-common-dir", "--git-path", "index").text.split("\n")
     except GitError as error:
         if "must be run in a work tree" in str(error):
             raise GitError(f"{project} is in a bare repository: clone it, and run in the clone") from None
         raise GitError(f"{project} is not in a git repository: run `git init` and commit") from None
     top = Path(said[0]).resolve()
     prefix = project.relative_to(top).as_posix()
-    return Repository(top, (project / said[1]).resolve(), "" if prefix == "." else f"{prefix}/")
+    prefix = "" if prefix == "." else f"{prefix}/"
+    return Repository(top, (project / said[1]).resolve(), prefix, project / said[2])
 
 
 @attrs.frozen
@@ -238,6 +246,8 @@ class Worktrees:
 
     def _remove(self, folder: Path) -> None:
         """Call it with the folder's lock held: once it is free, the folder may be another's."""
+        registered = any((place / ".git").exists() for place in folder.iterdir())
         shutil.rmtree(folder, ignore_errors=True)  # links are removed, not followed
-        with contextlib.suppress(GitError):
-            self.repository.git("worktree", "prune")
+        if registered:
+            with contextlib.suppress(GitError):
+                self.repository.git("worktree", "prune")

@@ -393,7 +393,9 @@ def test_nesting_without_end_is_told_without_a_traceback(project: Path) -> None:
 SHAPE = {
     "a list": (
         "- a\n",
-        ["1: expected a mapping with version, project, store, pools, engine, generate, land, scopes, tasks, got a list"],
+        [
+            "1: expected a mapping with version, project, store, pools, engine, generate, land, scopes, tasks, got a list"
+        ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),
     "another version": ("version: 2\n", ["1: version: expected 1, the version of this format, got 2"]),

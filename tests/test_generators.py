@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.engines import javascript
 from pipeline.generators import (
     GENERATORS,
     LIMIT,
@@ -24,7 +25,6 @@ from pipeline.generators import (
     Question,
     Reply,
     Tokens,
-    javascript,
     prompt,
     read,
     reply,

@@ -297,7 +297,7 @@ def test_a_write_file_goes_when_nothing_but_what_our_tests_imported_is_left_in_i
         raise AssertionError("nothing is to be checked out")
 
     engine = cast(Engine, SimpleNamespace(suite=MochaSuite()))
-    repository, store = find_repository(landed.root), ProofStore(landed.home)
+    repository, store = find_repository(landed.root), ProofStore(landed.home, lambda: "mini")
     branch = LandingBranch(BRANCH, repository, store, engine, no_worktree, WRITES)
     imports = "import { label } from '../src/label.js';\n"
     with_a_test = imports + "\nit('theirs', () => {\n  label('', 0);\n});\n"

@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
+from ..engines import javascript
 from ..results import Outcome, Test
-from . import javascript
 from .base import Ask
 
 _LONGEST = 1 << 20  # characters: 40 tests are a tenth of it

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from pipeline import ledger
+from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import VALIDATION, Scope
 from pipeline.mutants import Score, Status, is_survivor, score
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, find
 from pipeline.session import Session
-from pipeline.steps import Baseline, Confirmed
 
 FAILED, PARKED, NOT_REACHED, HELD = "failed", "parked", "not reached", "held"
 LANDED, EXHAUSTED, CONVERGED, MEASURED = "landed", "exhausted", "converged", "measured"
@@ -47,7 +47,7 @@ def all_outcomes(session: Session) -> tuple[ScopeOutcome, ...]:
 def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, ...]:
     """The endings of the scopes that this run selected, those that were up to date included."""
     selected = session.info.selected if session.info else ()
-    seen = {event["task"] for event in session.events}
+    seen = {event["task"] for event in session.events if event["event"] == "attempt"}
     found = []
     for scope in session.plan.scopes:
         wanted = [t for t in selected if _of_scope(t, scope.name)]
@@ -237,11 +237,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _events(session: Session) -> list[Mapping[str, Any]]:
     """The events of the run that is ending, else of the last one in the ledger that ran anything."""
-    everything = list(ledger.events(session.ledger_path))
     if session.info is not None:
-        run = session.info.run
-    else:
-        run = next((e["run"] for e in reversed(everything) if e["event"] == "attempt" and e.get("started")), "")
+        return session.events
+    everything = list(ledger.events(session.ledger_path))
+    run = next((e["run"] for e in reversed(everything) if e["event"] == "attempt" and e["lane"] is not None), "")
     return [e for e in everything if e["run"] == run]
 
 

@@ -49,6 +49,7 @@ class StrykerJS:
     links: tuple[str, ...] = ("node_modules",)
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     _node: str | None = None
+    _node_major: int = 0
     _versions: dict[Path, str] = attrs.field(factory=dict)
     _options: dict[bytes, Any] = attrs.field(factory=dict)  # mocha's, by the configuration files that they come from
 
@@ -58,15 +59,14 @@ class StrykerJS:
         return self._versions[root]
 
     def _version(self, root: Path) -> str:
-        node = self.node()
+        self.node()
         packages = [
             f"{p.rpartition('/')[2]} {json.loads((_package(root, p) / 'package.json').read_text())['version']}"
             for p in ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
         ]
-        major = process.run([node, "--version"], cwd=root).text.strip().split(".")[0]
         ours = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HERE.glob("*.mjs")))).hexdigest()[:12]
         command = ["command", *self.config.command] if self.config.command else []
-        return " ".join([*packages, f"node {major}", *command, ours])
+        return " ".join([*packages, f"node v{self._node_major}", *command, ours])
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
@@ -90,14 +90,17 @@ class StrykerJS:
             found = [w for d in env["PATH"].split(os.pathsep) if (w := shutil.which("node", path=d))]
             if not found:
                 raise EngineError("Node.js not found: install it, or `pip install 'doit-mutate[node]'`")
-            versions = {w: process.run([w, "--version"], cwd=Path.cwd()).text.strip() for w in dict.fromkeys(found)}
-            good = [w for w, v in versions.items() if (m := _VERSION.match(v)) and int(m[1]) >= OLDEST_NODE]
-            if not good:
-                raise EngineError(
-                    f"Node.js {versions[found[0]]} at {found[0]} is too old: StrykerJS needs {OLDEST_NODE} or newer; "
-                    "install it, or `pip install 'doit-mutate[node]'`"
-                )
-            self._node = good[0]
+            said = []
+            for path in dict.fromkeys(found):
+                said.append(process.run([path, "--version"], cwd=Path.cwd()).text.strip())
+                version = _VERSION.match(said[-1])
+                if version and int(version[1]) >= OLDEST_NODE:
+                    self._node, self._node_major = path, int(version[1])
+                    return path
+            raise EngineError(
+                f"Node.js {said[0]} at {found[0]} is too old: StrykerJS needs {OLDEST_NODE} or newer; "
+                "install it, or `pip install 'doit-mutate[node]'`"
+            )
         return self._node
 
     # -- measure

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from pipeline.generators import javascript
+from pipeline.engines import javascript
 from pipeline.results import Test
 
 _IMPORT = re.compile(
