@@ -126,6 +126,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                 )  # fmt: skip
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:
+                process.resume()  # all have ended: the host may tidy up
                 status, summary = host.close(result, signals.hit)
                 if lanes_runner:
                     lanes_runner.complete(summary)

@@ -271,7 +271,6 @@ class Session:
         self.ledger.write("call", **fields)
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:
-        process.resume()
         try:
             status, text = self._close(self, result, interrupted)
             self.ledger.write("run-ended", at=time.time(), status=status, interrupted=interrupted)

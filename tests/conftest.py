@@ -26,6 +26,7 @@ PLAN = """\
 version: 1
 generate:
   with: [differential]
+land: {proof_runs: 2}
 scopes:
   - mutate: src/*.js
     tests: test/{stem}.test.js

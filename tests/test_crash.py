@@ -29,7 +29,7 @@ ANSWER = {"match": "*", "text": json.dumps({"tests": [KILLS]})}
 
 def prepared(world: World) -> World:
     """Two scopes have all the way to go again, and a model is asked about one of them."""
-    world.use_claude(also="land: {proof_runs: 2}\n")
+    world.use_claude()
     for scope in EDITED:
         world.write(scope, f"// Edited.\n{world.read(scope)}")
     world.commit()

@@ -142,6 +142,50 @@ def test_option_keys_that_no_test_gives_are_read_from_the_source(laboratory: Ope
     assert lab.missed(reply) == set()
 
 
+def test_lists_are_given_where_a_default_in_a_pattern_is_one(laboratory: Open) -> None:
+    lab = laboratory("hours")
+    reply = lab.search()
+    lab.prove(reply)
+    assert lab.missed(reply) == {'[] => ["Stryker was here"]'}
+
+
+def test_the_one_count_at_which_a_loop_differs_is_approached_by_what_it_compares(laboratory: Open) -> None:
+    lab = laboratory("stairs")
+    reply = lab.search()
+    lab.prove(reply)
+    assert "stair > 731 => stair >= 731" not in lab.missed(reply)
+    assert any("stairAfter(585), 731)" in test.code for test in reply.tests)
+
+
+def test_an_object_is_given_the_key_that_is_compared_and_that_no_test_gives(laboratory: Open) -> None:
+    lab = laboratory("trip")
+    reply = lab.search()
+    lab.prove(reply)
+    assert lab.missed(reply) == set()
+    assert any(re.search(r"accept\(.*least.*\);\n.*trip\.(book|cancel)\(", test.code) for test in reply.tests)
+
+
+def test_what_one_call_returns_is_handed_to_others_as_the_tests_do(laboratory: Open) -> None:
+    lab = laboratory("desk")
+    reply = lab.search()
+    lab.prove(reply)
+    assert lab.missed(reply) == set()
+    assert any(len(re.findall(r"desk\.call\(ticket\)", test.code)) >= 3 for test in reply.tests)
+
+
+def test_nan_and_arguments_left_out_are_asserted_only_as_the_last_resort(laboratory: Open) -> None:
+    lab = laboratory("hollow")
+    reply = lab.search()
+    lab.prove(reply)
+    assert lab.missed(reply) == set()
+    (nan,) = (test for test in reply.tests if "NaN" in test.code)
+    (short,) = (test for test in reply.tests if re.search(r"label\('\w+'\)", test.code))
+    texts = {m.key: f"{m.original} => {m.replacement}" for m in lab.mutants}
+    assert "whole === 0 => false" in {texts[key] for key in nan.kills}
+    assert "arguments.length < 2 => false" in {texts[key] for key in short.kills}
+    assert not any("TypeError" in test.code for test in reply.tests)
+
+
 def test_static_mutants_are_loaded_anew(laboratory: Open) -> None:
     lab = laboratory("tables")
     assert any(mutant.static for mutant in lab.mutants)

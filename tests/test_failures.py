@@ -233,7 +233,8 @@ def test_twenty_scopes_fill_both_lanes_and_never_more(tmp_path: Path, node_modul
         )
         (project / f"test/{name}.test.js").write_text(TEST.format(name=name, value=f"'{name}'"))
     plan = PLAN.replace(
-        "with: [differential]", "with: [claude]\n  rounds: 1\nland: {proof_runs: 1}\npools: {generation: 6}"
+        "with: [differential]\nland: {proof_runs: 2}",
+        "with: [claude]\n  rounds: 1\nland: {proof_runs: 1}\npools: {generation: 6}",
     )
     world = make_world(tmp_path, node_modules, plan, project)
     world.script([*(rule(name) for name in names[:6]), {"match": "*", "text": '{"tests": []}', "delay": 3}])

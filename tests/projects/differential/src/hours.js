@@ -1,0 +1,3 @@
+export function openDays(days, { closed = [] } = {}) {
+  return days.filter((day) => !closed.some((other) => other === day));
+}
