@@ -1,13 +1,17 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
-import { fingerprint, get, isPresentable, local, spread } from './program.mjs';
+import { follow, watching } from './follow.mjs';
+import { fingerprint, isPresentable } from './program.mjs';
 import { meetings } from './trace.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
-const VISITS = 500; // that cost as much as one program
-const QUOTA = 600; // effort spent on one mutant, before the search leaves it to luck
+const VISITS = 4000; // that cost as much as one program
+const MANY_VISITS = 20_000; // a program that takes more is left alone, unless the tests' own do
+const QUOTA = 450; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
+const MOST_QUOTAS = 4; // for one mutant, whatever is seen
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
+const HOPS = 6; // programs traced in a row to come nearer to a mutant
 const MOST_NEAR = 220; // of one program
 const PARENTS = 3; // programs varied at once
 const FAMILIAR = 0.4; // what the cost of a program from the tests counts
@@ -15,23 +19,34 @@ const ENTRIES = 2; // programs kept for one way through the code
 const LOOPS = 12; // endless runs before a mutant is left alone
 
 export class Exploration {
-  found = []; // { program, outcome, kills, sane }
+  found = []; // { program, kills }
   unstable = new Set(); // mutants that only differ where the original itself does not keep still
   reached = new Set();
   endless = new Map();
   avoid = new Set();
   programs = 0;
   effort = 0;
-  entries = []; // programs worth varying: { program, reached, cost, near }
+  // Programs worth varying: { program, reached, cost, lines: places of what was new, since: effort before it, born, turns,
+  // met: mutants approached from it, near: changes left to try, isTraced }
+  entries = [];
   #seen = new Set();
+  #ran = new Set(); // as #seen, those with a result
   #signatures = new Map();
   #familiar = new Set();
   #next = [];
   #spent = new Map(); // mutant → effort
+  #idle = new Map(); // mutant → effort since something new was seen
+  #busiest = 0; // visits of the busiest of the tests' programs
+  #most; // visits that a program may take, other than on an approach
+  #hollow = []; // { program, kills } that only the last resort may assert
+  #isLastResort = false;
+  #goal = null; // of an approach: { id, places, gap, program, only }
 
-  constructor(lab, variations, ids, deadline) {
-    Object.assign(this, { lab, variations, deadline });
-    this.alive = new Set(ids);
+  /** places: where traced runs compare values, as `traced` numbers them. */
+  constructor(lab, variations, mutants, places, deadline) {
+    Object.assign(this, { lab, variations, places, deadline });
+    this.mutants = new Map(mutants.map((m) => [m.id, m]));
+    this.alive = new Set(this.mutants.keys());
     this.poorly = new Set(); // killed, but only by a program nobody would write
   }
 
@@ -46,16 +61,22 @@ export class Exploration {
   async search(seeds) {
     for (const seed of seeds) this.#familiar.add(fingerprint(seed));
     await this.#run(seeds);
+    this.#most = Math.max(MANY_VISITS, 3 * this.#busiest);
     await this.#run(this.variations.basics());
+    await this.#run(seeds.flatMap((seed) => this.variations.ungiven(seed)));
     await this.#spendQuotas();
     await this.#tryNonsense();
+    await this.#lastResort();
   }
 
   async #spendQuotas() {
     for (let id = this.#neediest(); id && !this.late; id = this.#neediest()) {
       const before = this.effort;
+      await this.#approach(id);
       await this.#run(await this.#around(id));
-      this.#spent.set(id, (this.#spent.get(id) ?? 0) + Math.max(this.effort - before, BATCH / 4));
+      const spent = Math.min(Math.max(this.effort - before, BATCH / 4), QUOTA / 3); // a few slow programs are one turn
+      this.#spent.set(id, (this.#spent.get(id) ?? 0) + spent);
+      this.#idle.set(id, this.#isNewsFor(id, before) ? 0 : (this.#idle.get(id) ?? 0) + spent);
     }
   }
 
@@ -66,15 +87,64 @@ export class Exploration {
     }
   }
 
+  /** For what nothing more meaningful kills: results that are no number, arguments left out or empty. */
+  async #lastResort() {
+    this.#isLastResort = true;
+    for (const { program, kills } of this.#hollow.sort(
+      (a, b) => this.variations.cost(a.program) - this.variations.cost(b.program),
+    ))
+      this.#note(program, kills, false);
+    for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
+      if (this.late) break;
+      if (entry.reached.some((id) => this.alive.has(id) && !this.poorly.has(id)))
+        await this.#run(this.variations.hollow(entry.program));
+    }
+  }
+
   /** The mutant alive that the least was spent on; undefined once all have had their share. */
   #neediest() {
     let neediest;
-    let least = QUOTA;
+    let least = QUOTA * MOST_QUOTAS;
     for (const id of this.alive) {
       const spent = this.#spent.get(id) ?? 0;
-      if (spent < least && !this.avoid.has(id)) [neediest, least] = [id, spent];
+      if (spent < least && (this.#idle.get(id) ?? 0) < QUOTA && !this.avoid.has(id)) [neediest, least] = [id, spent];
     }
     return neediest;
+  }
+
+  /** From one program, step by step, to where the values that are compared at a mutant's place meet. */
+  async #approach(id) {
+    const there = this.entries.filter((e) => e.reached.includes(id) && !e.met.has(id));
+    if (!there.length) return;
+    const entry = there.reduce((a, b) => (a.cost <= b.cost ? a : b));
+    entry.met.add(id);
+    const places = new Set([...this.places.keys()].filter((place) => this.#isAt(this.places[place], id)));
+    this.#goal = { id, places, gap: Infinity, program: entry.program, only: null };
+    for (let hop = 0; hop < HOPS && this.#goal.program && this.alive.has(id); hop++) {
+      const { program } = this.#goal;
+      this.#goal.program = null; // until one comes nearer
+      const gap = ({ a, b }) => (typeof a === 'number' && typeof b === 'number' ? Math.abs(a - b) : Infinity);
+      const pairs = (await this.#pairs(program)).filter((pair) => places.has(pair.place));
+      const nearest = Math.min(...pairs.map(gap));
+      const programs = this.#meetings(
+        program,
+        pairs.filter((pair) => gap(pair) === nearest),
+        MEETINGS / 2,
+      );
+      // What came of one that ran before is not known any more; one that nothing came of is not run again.
+      for (const id of programs.map(fingerprint)) if (this.#ran.has(id)) this.#seen.delete(id);
+      await this.#run(programs);
+    }
+    this.#goal = null;
+  }
+
+  /** Notes a program that comes nearer than those before it, without an exception. */
+  #aim(program, outcome, gaps, work) {
+    const goal = this.#goal;
+    if (!goal || outcome.kind !== 'value') return;
+    for (const [place, gap] of gaps)
+      if (goal.places.has(place) && gap < goal.gap) Object.assign(goal, { gap, program });
+    if (work > VISITS) goal.only = [goal.id]; // slow programs are run for this mutant alone
   }
 
   /** Programs to try for one mutant, near those that reach it, or near any where none does. */
@@ -82,38 +152,63 @@ export class Exploration {
     const there = this.entries.filter((e) => e.reached.includes(id));
     const entries = (there.length ? there : [...this.entries]).sort((a, b) => a.cost - b.cost);
     if (!entries.length) return [];
+    const untraced = entries.find((e) => !e.isTraced);
+    if (untraced) untraced.isTraced = true;
+    // Those that did something new where the mutant is come first, in turn.
+    let pioneers = entries.filter((e) => this.#isPioneer(e, id));
+    if (!pioneers.length) pioneers = entries.filter((e) => e.lines.length);
+    pioneers.sort((a, b) => a.turns - b.turns || b.born - a.born);
     return [
-      ...(await this.#meetings(entries)),
-      ...this.#nearby(entries, BATCH / 2),
-      ...this.#faraway(entries, BATCH / 2),
+      ...(untraced ? this.#meetings(untraced.program, await this.#pairs(untraced.program), MEETINGS) : []),
+      ...this.#nearby(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
+      ...this.#faraway(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
     ];
   }
 
-  /** Programs in which values that the cheapest untraced program compares would meet. */
-  async #meetings(entries) {
-    const entry = entries.find((e) => !e.traced);
-    if (!entry) return [];
-    entry.traced = true;
-    const { pairs } = (await this.lab.order({ order: 'trace', program: entry.program }, 1)) ?? { pairs: [] };
-    return this.#sample(meetings(entry.program, pairs, this.variations), MEETINGS).map((make) => make());
+  #isAt({ file, line, until }, id) {
+    const mutant = this.mutants.get(id);
+    return file === mutant.file && line <= mutant.endLine && until >= mutant.line;
   }
 
-  /** Unseen single changes of a few of the cheapest. */
-  #nearby(entries, count) {
+  /** What a program compares: [{ a, b, place, names }]. */
+  async #pairs(program) {
+    const { pairs } = (await this.lab.order({ order: 'trace', program }, 1)) ?? { pairs: [] };
+    return pairs.map((pair) => ({ ...pair, names: this.places[pair.place].names }));
+  }
+
+  #meetings(program, pairs, most) {
+    const { named, moved } = meetings(program, pairs, this.variations);
+    return [...named.slice(0, most), ...this.#sample(moved, most)].map((make) => make());
+  }
+
+  /** Unseen single changes of the pioneers, and of a few of the cheapest. */
+  #nearby(pioneers, entries, count) {
     const programs = [];
     const open = entries.filter((e) => e.near?.length !== 0);
-    for (let n = 0; n < PARENTS && open.length; n++) {
-      const entry = this.#favourite(open);
+    const chosen = [...pioneers];
+    while (chosen.length < PARENTS && open.length) chosen.push(this.#favourite(open));
+    for (const entry of chosen) {
       entry.near ??= this.#neighbours(entry.program);
-      programs.push(...entry.near.splice(0, count / PARENTS).map((make) => make()));
+      entry.turns++;
+      programs.push(...entry.near.splice(0, count / chosen.length).map((make) => make()));
     }
     return programs;
   }
 
   #neighbours(program) {
     const { acts, likely, others } = this.variations.near(program);
-    const found = [acts, likely, others].flatMap((ways) => this.#sample(ways, MOST_NEAR / 3));
+    const shares = program.steps.length ? [1 / 2, 1 / 3, 1 / 6] : [1 / 3, 1 / 3, 1 / 3];
+    const found = [acts, likely, others].flatMap((ways, i) => this.#sample(ways, Math.round(MOST_NEAR * shares[i])));
     return this.#sample(found, MOST_NEAR);
+  }
+
+  /** Has a program been kept, since so much effort was spent, for something new in the function of a mutant? */
+  #isNewsFor(id, since) {
+    return this.entries.some((e) => e.since >= since && e.reached.includes(id) && this.#isPioneer(e, id));
+  }
+
+  #isPioneer({ lines }, id) {
+    return lines.some(({ file, within }) => this.#isAt({ file, ...within }, id));
   }
 
   /** One of the sorted entries, the cheaper the likelier. */
@@ -121,8 +216,9 @@ export class Exploration {
     return entries[Math.floor(entries.length * this.variations.random.next() ** 2.5)];
   }
 
-  #faraway(entries, count) {
-    return Array.from({ length: count }, () => this.variations.far(this.#favourite(entries).program));
+  #faraway(pioneers, entries, count) {
+    const from = (n) => pioneers[n % PARENTS] ?? this.#favourite(entries);
+    return Array.from({ length: count }, (_, n) => this.variations.far(from(n).program));
   }
 
   /** Up to `most` of `items`, by chance. */
@@ -150,7 +246,8 @@ export class Exploration {
 
   #isNew(program) {
     const id = fingerprint(program);
-    if (id.length > 1500 || this.#seen.has(id) || this.variations.isAbsurd(program)) return false;
+    if (id.length > 1500 || this.#seen.has(id) || (!this.#isLastResort && this.variations.isAbsurd(program)))
+      return false;
     this.#seen.add(id);
     return true;
   }
@@ -158,8 +255,9 @@ export class Exploration {
   async #explore(programs) {
     this.programs += programs.length;
     await this.lab.explore(programs, {
-      alive: this.wanted,
-      avoid: [...this.avoid],
+      alive: this.#goal?.only ?? this.wanted,
+      avoid: () => [...this.avoid],
+      most: this.#goal ? undefined : this.#most,
       onResult: (program, result) => this.#learn(program, result),
       onLethal: (id) => this.#loops(id, LOOPS / 2),
     });
@@ -171,63 +269,60 @@ export class Exploration {
     if (count >= LOOPS) this.avoid.add(id);
   }
 
-  #learn(program, { outcome, reached, way, kills, endless, watch, unstable, work }) {
+  #learn(program, { outcome, reached, way, kills, endless, watch, unstable, news, gaps, hits, work }) {
+    this.#ran.add(fingerprint(program));
+    this.#busiest = Math.max(this.#busiest, hits);
     this.effort += 1 + work / VISITS;
     for (const id of reached) this.reached.add(id);
     for (const id of endless) this.#loops(id);
     if (outcome.kind === 'hint') return void this.#next.push(...follow(program, outcome));
-    if (!isPresentable(outcome)) return undefined;
+    if (!isPresentable(outcome)) {
+      if (kills.length && !unstable && isPresentable(outcome, true) && this.variations.isSane(program))
+        this.#hollow.push({ program, kills });
+      return undefined;
+    }
     if (watch !== null) this.#next.push(watching(program, watch));
-    this.#keep(program, outcome, reached, way, work);
+    if (outcome.kind === 'value' && outcome.expr.v === undefined && outcome.expr.k === 'lit')
+      this.#lookElsewhere(program);
+    this.#aim(program, outcome, gaps, work);
+    this.#keep(program, outcome, reached, way, news, work);
     if (!kills.length) return undefined;
     if (unstable) return kills.forEach((id) => this.unstable.add(id));
-    const sane = this.variations.isSane(program);
-    const news = sane ? kills : kills.filter((id) => !this.poorly.has(id));
-    if (news.length) this.found.push({ program, outcome, kills, sane });
-    for (const id of news) sane ? this.alive.delete(id) : this.poorly.add(id);
+    this.#note(program, kills, !this.#isLastResort && this.variations.isSane(program));
     return undefined;
   }
 
-  /** Keeps a program for varying, where it goes a way through the code that few others kept go. */
-  #keep(program, outcome, reached, visited, work) {
+  #note(program, kills, isSane) {
+    const gains = kills.filter((id) => this.alive.has(id) && (isSane || !this.poorly.has(id)));
+    if (gains.length) this.found.push({ program, kills });
+    for (const id of gains) isSane ? this.alive.delete(id) : this.poorly.add(id);
+  }
+
+  /** What a call that returns nothing has done shows elsewhere. */
+  #lookElsewhere(program) {
+    const looks = this.variations.otherLooks(program).filter((p) => p.steps.length > program.steps.length);
+    if (looks.length) this.#next.push(this.variations.random.pick(looks));
+  }
+
+  /** Keeps a program for varying, where it goes a way that few others kept go, or compares what none of them does. */
+  #keep(program, outcome, reached, visited, news, work) {
     if (!reached.length && this.entries.length > 60) return;
     const way = `${visited} ${outcome.kind} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
     const count = this.#signatures.get(way) ?? 0;
-    if (count >= ENTRIES) return;
+    if (count >= ENTRIES && !news.length) return;
     this.#signatures.set(way, count + 1);
     const familiar = this.#familiar.has(fingerprint(program)) ? FAMILIAR : 1;
     const cost = this.variations.cost(program) * familiar + work / VISITS;
-    this.entries.push({ program, reached, cost, near: null, traced: false });
+    const lines = news.map((place) => this.places[place]);
+    this.entries.push({
+      program,
+      reached,
+      cost,
+      lines,
+      since: this.effort,
+      born: this.entries.length,
+      turns: 0,
+      met: new Set(),
+    });
   }
-}
-
-/** The program that a hint of the worker's leads to. */
-export function follow(program, { hint, at }) {
-  switch (hint) {
-    case 'wait':
-      return [{ ...program, wait: true }];
-    case 'cut':
-      return [{ steps: program.steps.slice(0, at), observe: program.steps[at].expr, wait: program.steps[at].wait }];
-    case 'message':
-      return program.wait ? [] : [{ ...program, observe: get(program.observe, 'message') }];
-    default: {
-      if (!program.wait) return [{ ...program, observe: spread(program.observe, hint) }];
-      const steps = [...program.steps, { bind: 'result', expr: program.observe, wait: true }];
-      return program.steps.some((s) => s.bind === 'result')
-        ? []
-        : [{ steps, observe: spread(local('result'), hint), wait: false }];
-    }
-  }
-}
-
-/** The program that looks at what its call did to argument `at`. */
-export function watching(program, at) {
-  const name = 'given';
-  const { observe } = program;
-  const steps = [
-    ...program.steps,
-    { bind: name, expr: observe.args[at], wait: false },
-    { bind: null, expr: { ...observe, args: observe.args.with(at, local(name)) }, wait: program.wait },
-  ];
-  return { steps, observe: local(name), wait: false };
 }

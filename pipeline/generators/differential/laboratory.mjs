@@ -46,9 +46,10 @@ export class Laboratory {
   /**
    * Runs programs on the original and on the mutants of `alive` that they reach; `onResult` gets each program's result as
    * it comes, so that a later death takes none of them. A program whose original ends the worker has no result; a mutant
-   * that does so is passed over in that program, and handed to `onLethal`.
+   * that does so is passed over in that program, and handed to `onLethal`. avoid: () → mutants not to run; most: visits
+   * that a run of the original may take.
    */
-  async explore(programs, { alive, avoid, onResult, onLethal = () => {} }) {
+  async explore(programs, { alive, avoid, most, onResult, onLethal = () => {} }) {
     let left = programs;
     let spared = [];
     let careful = false;
@@ -57,7 +58,7 @@ export class Laboratory {
       let done = 0;
       const onPart = (result) => onResult(left[done++], result);
       const { failed, died } = await this.#ask(
-        { order: 'explore', programs: left, alive, avoid, spared, careful },
+        { order: 'explore', programs: left, alive, avoid: avoid(), spared, careful, most },
         WATCHDOG_MS,
         onPart,
       );
@@ -66,9 +67,11 @@ export class Laboratory {
       this.#countDeath();
       if (done) spared = [];
       left = left.slice(done);
-      careful = this.lastNote.endsWith('+');
-      if (careful) continue;
       const id = this.lastNote.split(' ')[1];
+      if (id === '+') {
+        careful = true; // from here on, so that the next one costs one death and not two
+        continue;
+      }
       if (id === '-') left = left.slice(1);
       else {
         spared = [...spared, id];

@@ -59,6 +59,18 @@ export function* walkProgram(program) {
   yield* walk(program.observe);
 }
 
+/** The same expr with variables under other names. names: Map old → new. */
+export function renamed(expr, names) {
+  if (expr.k === 'var') return { ...expr, name: names.get(expr.name) ?? expr.name };
+  return children(expr).reduce((whole, [child], i) => {
+    const to = renamed(child, names);
+    return to === child ? whole : children(whole)[i][1](to);
+  }, expr);
+}
+
+/** The variables that an expr names, once each. */
+export const variables = (expr) => [...new Set([...walk(expr)].filter((e) => e.k === 'var').map((e) => e.name))];
+
 /** The exports that a program names, as `file` and `name`, once each. */
 export function exportsOf(program) {
   const found = new Map();
@@ -103,11 +115,16 @@ export function describe(value, room = { left: 80 }, depth = 0) {
   return record(Object.entries(value).map(([key, v]) => [key, inner(v)]));
 }
 
-/** Is an outcome one that a test may assert? What only a wrong input gives is no behaviour. */
-export function isPresentable({ kind, native, message, expr }) {
+/**
+ * Is an outcome one that a test may assert? What only a wrong input gives is no behaviour; NaN may be one, as the last
+ * resort.
+ */
+export function isPresentable({ kind, native, message, expr }, isLastResort = false) {
   if (kind === 'throw') return !native && !BLUNDER.test(message);
   if (kind !== 'value') return false;
-  return [...walk(expr)].every((e) => !Number.isNaN(e.v) && !(typeof e.v === 'string' && BLUNDER.test(e.v)));
+  return [...walk(expr)].every(
+    (e) => (isLastResort || !Number.isNaN(e.v)) && !(typeof e.v === 'string' && BLUNDER.test(e.v)),
+  );
 }
 
 const BLUNDER = /\b(NaN|undefined)\b|\[object /;
@@ -209,9 +226,32 @@ function enclose(open, items, show, close, column, indent, pad) {
 const receiver = (expr, text) =>
   expr.k === 'code' || (expr.k === 'lit' && typeof expr.v === 'number') ? `(${text})` : text;
 
+const identities = new WeakMap(); // programs near each other share most of their exprs
+
+/** One line that is the same for equal exprs only. */
+export function identity(expr) {
+  const known = identities.get(expr);
+  if (known !== undefined) return known;
+  const all = (exprs) => exprs.map(identity).join();
+  const text = {
+    lit: () => literal(expr.v),
+    code: () => expr.text,
+    var: () => `$${expr.name}`,
+    global: () => expr.name,
+    export: () => `${expr.file}:${expr.name}`,
+    get: () => `${identity(expr.of)}.${expr.name}`,
+    spread: () => `...${expr.as} ${identity(expr.of)}`,
+    call: () => `${identity(expr.fn)}(${all(expr.args)})`,
+    new: () => `new ${identity(expr.cls)}(${all(expr.args)})`,
+    list: () => `[${all(expr.items)}]`,
+    record: () => `{${expr.entries.map(([key, e]) => `${key}:${identity(e)}`)}}`,
+  }[expr.k]();
+  identities.set(expr, text);
+  return text;
+}
+
 /** One line that is the same for equal programs only. */
 export function fingerprint(program) {
-  const show = (e) => print(e, { column: -Infinity, names: (x) => `${x.file}:${x.name}` });
-  const lines = program.steps.map((s) => `${s.bind ?? ''}=${s.wait ? 'await ' : ''}${show(s.expr)}`);
-  return [...lines, (program.wait ? 'await ' : '') + show(program.observe)].join('; ');
+  const lines = program.steps.map((s) => `${s.bind ?? ''}=${s.wait ? 'await ' : ''}${identity(s.expr)}`);
+  return [...lines, (program.wait ? 'await ' : '') + identity(program.observe)].join('; ');
 }

@@ -33,6 +33,7 @@ export class Run {
       case 'code':
         return functionOf(expr.text);
       case 'var':
+        if (!this.locals.has(expr.name)) throw new Unusable(`nothing gives ${expr.name} its value`);
         return this.locals.get(expr.name);
       case 'global':
         return globalThis[expr.name];

@@ -11,11 +11,11 @@ import path from 'node:path';
 
 import { Exploration } from './explore.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
+import { Random } from './random.mjs';
 import { importedFiles, readTests } from './seeds.mjs';
 import { select } from './select.mjs';
 import { nodes, parseSource, study } from './source.mjs';
 import { traced } from './trace.mjs';
-import { Random } from './values.mjs';
 import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
@@ -42,10 +42,15 @@ async function searchFile(request, { file, source }, shared) {
 
   const { parser, modules, sources, tests, style } = shared;
   let knowledge;
-  let texts;
+  const texts = {};
+  const places = [];
   try {
     knowledge = study(parser, { ...sources, [file]: source });
-    texts = Object.fromEntries(Object.entries(sources).map(([name, text]) => [name, traced(parser, text)]));
+    for (const [name, text] of Object.entries(sources)) {
+      const noting = traced(parser, name, text, places.length);
+      texts[name] = noting.text;
+      places.push(...noting.places);
+    }
   } catch (error) {
     return unsupported(`the source does not parse: ${error.message}`);
   }
@@ -58,12 +63,7 @@ async function searchFile(request, { file, source }, shared) {
       request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7),
     );
     const variations = new Variations(knowledge, tests, exports, file, random);
-    const exploration = new Exploration(
-      lab,
-      variations,
-      mutants.map((m) => m.id),
-      started + request.budgetMs,
-    );
+    const exploration = new Exploration(lab, variations, mutants, places, started + request.budgetMs);
     await exploration.search(tests).catch((error) => {
       if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];

@@ -5,8 +5,9 @@
 
 import path from 'node:path';
 
+import { Names } from './expressions.mjs';
 import { exported } from './program.mjs';
-import { Names, Reader, unroll } from './reader.mjs';
+import { Reader, unroll } from './reader.mjs';
 import { isFunction, nodes, parseSource } from './source.mjs';
 
 const HOOKS = /^(before|beforeEach|beforeAll|setup|suiteSetup)$/;

@@ -1,6 +1,6 @@
 /** From all that was found to the fewest and smallest programs that keep every kill. */
 
-import { isData, list, lit, record, walkProgram } from './program.mjs';
+import { isData, isPresentable, list, lit, record, walkProgram } from './program.mjs';
 import { sites } from './values.mjs';
 
 const MOST_SHRINKS = 40;
@@ -32,15 +32,21 @@ function withoutNeedless(rows) {
   return kept;
 }
 
-/** Rows { program, outcome, kills, cost, sane } with all kills of each program, as the worker finds them. */
+/** How odd a test is: 0 as a person would write it, 1 odd values, 2 the last resort. */
+function rankOf(program, outcome, variations) {
+  if (!isPresentable(outcome) || variations.isAbsurd(program)) return 2;
+  return variations.isSane(program) ? 0 : 1;
+}
+
+/** Rows { program, outcome, kills, cost, rank } with all kills of each program, as the worker finds them. */
 async function matrix(exploration, programs, ids) {
   const { lab, variations } = exploration;
   const rows = [];
   const onResult = (program, { outcome, kills, unstable }) => {
     if (unstable || !kills.length) return;
-    rows.push({ program, outcome, kills, cost: variations.cost(program), sane: variations.isSane(program) });
+    rows.push({ program, outcome, kills, cost: variations.cost(program), rank: rankOf(program, outcome, variations) });
   };
-  await lab.explore(programs, { alive: ids, avoid: [], onResult });
+  await lab.explore(programs, { alive: ids, avoid: () => [], onResult });
   return rows;
 }
 
@@ -88,12 +94,19 @@ export async function select(exploration) {
 
 /** What a person would write covers all it can; only the rest is left to odd programs. */
 function inTiers(rows) {
-  const sane = cover(rows.filter((row) => row.sane));
-  const covered = new Set(sane.flatMap((row) => row.kills));
-  const odd = rows
-    .filter((row) => !row.sane)
-    .map((row) => ({ ...row, kills: row.kills.filter((id) => !covered.has(id)) }));
-  const chosen = [...sane, ...cover(odd.filter((row) => row.kills.length))];
+  const covered = new Set();
+  const chosen = [];
+  for (const rank of [0, 1, 2]) {
+    const open = (row) => ({ ...row, kills: row.kills.filter((id) => !covered.has(id)) });
+    const best = cover(
+      rows
+        .filter((row) => row.rank === rank)
+        .map(open)
+        .filter((row) => row.kills.length),
+    );
+    for (const id of best.flatMap((row) => row.kills)) covered.add(id);
+    chosen.push(...best);
+  }
   // Each answers for what no one before it kills: that is what shrinking must keep.
   const taken = new Set();
   return chosen
@@ -105,19 +118,22 @@ function inTiers(rows) {
     .filter((row) => row.kills.length);
 }
 
-async function shrink({ lab, variations }, { program, kills }) {
+async function shrink({ lab, variations }, { program, kills, rank }) {
   let smallest = program;
+  const isAbsurd = variations.isAbsurd(program);
   for (let n = 0; n < MOST_SHRINKS; n++) {
     const limit = variations.cost(smallest);
     smallest = withoutIdleNames(smallest);
-    const candidates = simpler(smallest, variations)
+    const candidates = simpler(smallest, variations, isAbsurd)
       .map((p) => ({ p, cost: variations.cost(p) }))
-      .filter(({ cost }) => cost < limit - 0.01)
+      .filter(({ p, cost }) => cost < limit - 0.01 && (isAbsurd || !variations.isAbsurd(p)))
       .sort((a, b) => a.cost - b.cost)
       .slice(0, 150)
       .map(({ p }) => p);
     if (!candidates.length) break;
-    const { index } = (await lab.order({ order: 'choose', candidates, must: kills }, 2)) ?? { index: -1 };
+    const { index } = (await lab.order({ order: 'choose', candidates, must: kills, isLastResort: rank === 2 }, 2)) ?? {
+      index: -1,
+    };
     if (index < 0) break;
     if (!variations.isSane(candidates[index]) && variations.isSane(smallest)) break;
     smallest = candidates[index];
@@ -137,7 +153,7 @@ function withoutIdleNames(program) {
   return { ...program, steps };
 }
 
-function simpler(program, variations) {
+function simpler(program, variations, keepsArguments) {
   const { steps } = program;
   const found = steps.flatMap((step, i) => (step.bind ? [] : [{ ...program, steps: steps.toSpliced(i, 1) }]));
   // What a step does may be what tells them apart: then that is what to look at.
@@ -145,7 +161,7 @@ function simpler(program, variations) {
     if (expr.k !== 'new') found.push({ steps: steps.slice(0, i), observe: expr, wait });
   }
   for (const { expr, name, put } of sites(program, variations)) {
-    if ((expr.k === 'call' || expr.k === 'new') && expr.args.length)
+    if ((expr.k === 'call' || expr.k === 'new') && expr.args.length && !keepsArguments)
       found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
     // One call less in a chain.
     if (expr.k === 'call' && expr.fn.k === 'get' && /^(call|new)$/.test(expr.fn.of.k)) found.push(put(expr.fn.of));

@@ -59,9 +59,10 @@ const ARRAY_METHODS =
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
- * { numbers, strings, named, functions, classes, keys, keepsState } of all `sources` (file → text) together.
+ * { numbers, strings, named, functions, classes, keys, kinds, wanted, keepsState } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
- * keys: name of a variable, parameter or field → the keys read from it.
+ * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default.
+ * wanted: name of a list or set → the names of what is looked for in it.
  */
 export function study(parser, sources) {
   const knowledge = {
@@ -71,6 +72,8 @@ export function study(parser, sources) {
     functions: new Map(),
     classes: new Map(),
     keys: new Map(),
+    kinds: new Map(),
+    wanted: new Map(),
     keepsState: false,
   };
   for (const text of Object.values(sources)) {
@@ -89,10 +92,10 @@ function remember(named, name, value) {
   named.get(name).add(value);
 }
 
-const nameOf = (node) =>
+export const nameOf = (node) =>
   node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined;
 
-function collectLiterals(tree, { numbers, strings, named }) {
+function collectLiterals(tree, { numbers, strings, named, kinds }) {
   for (const [node, ancestors] of nodes(tree.program)) {
     const value = literalOf(node);
     const parent = ancestors.at(-1);
@@ -108,7 +111,10 @@ function collectLiterals(tree, { numbers, strings, named }) {
     }
     if (node.type === 'SwitchStatement')
       for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
-    if (node.type === 'AssignmentPattern') remember(named, nameOf(node.left), literalOf(node.right));
+    if (node.type === 'AssignmentPattern') {
+      remember(named, nameOf(node.left), literalOf(node.right));
+      if (kindOfDefault(node.right)) kinds.set(nameOf(node.left), kindOfDefault(node.right));
+    }
     if (node.type === 'LogicalExpression') remember(named, nameOf(node.left), literalOf(node.right));
     // A lookup table's keys are what somebody looks up in it.
     if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator')
@@ -116,8 +122,10 @@ function collectLiterals(tree, { numbers, strings, named }) {
   }
 }
 
-function collectKeys(tree, { keys }) {
+function collectKeys(tree, { keys, wanted }) {
   for (const [node, ancestors] of nodes(tree.program)) {
+    if (/CallExpression$/.test(node.type) && /^(includes|indexOf|has)$/.test(propertyName(node.callee) ?? ''))
+      remember(wanted, nameOf(node.callee.object), nameOf(node.arguments[0]));
     if (!/MemberExpression$/.test(node.type) || node.computed || node.property.type !== 'Identifier') continue;
     const parent = ancestors.at(-1);
     if (/CallExpression$/.test(parent?.type) && parent.callee === node) continue;
@@ -151,15 +159,40 @@ function membersOf(cls) {
     const name = member.key && propertyName(member);
     if (!name || member.type === 'ClassPrivateMethod' || member.type === 'ClassPrivateProperty') continue;
     if (member.kind === 'constructor' || member.kind === 'set') continue;
-    members.set(name, { name, isStatic: Boolean(member.static), call: member.kind === 'method' });
+    const makesOne = member.kind === 'method' && returnsOne(member, cls.body.body);
+    members.set(name, { name, isStatic: Boolean(member.static), call: member.kind === 'method', makesOne });
   }
   for (const [node] of nodes(cls.body)) {
     const target = node.type === 'AssignmentExpression' ? node.left : null;
     if (target?.object?.type !== 'ThisExpression' || target.property.type !== 'Identifier') continue;
     const name = propertyName(target);
-    if (name && !name.startsWith('_') && !members.has(name)) members.set(name, { name, isStatic: false, call: false });
+    if (name && !name.startsWith('_') && !members.has(name))
+      members.set(name, { name, isStatic: false, call: false, makesOne: false });
   }
   return [...members.values()];
+}
+
+/** Does a method return an object that is of its class, as far as can be seen: itself, or a new one? */
+function returnsOne(method, members, depth = 0) {
+  const made = new Set();
+  for (const [node, ancestors] of nodes(method.body)) {
+    if (node.type === 'VariableDeclarator' && node.init?.type === 'NewExpression') made.add(node.id.name);
+    if (node.type !== 'ReturnStatement' || ancestors.some(isFunction)) continue;
+    const { type, name, callee } = node.argument ?? {};
+    if (type === 'ThisExpression' || type === 'NewExpression' || (type === 'Identifier' && made.has(name))) return true;
+    if (callee?.object?.type !== 'ThisExpression' || depth > 4) continue;
+    const next = members.find((m) => m.key && propertyName(m) === propertyName(callee));
+    if (next?.body && next !== method && returnsOne(next, members, depth + 1)) return true;
+  }
+  return false;
+}
+
+/** The kind of value that a default says is meant. */
+function kindOfDefault(node) {
+  if (node?.type === 'ArrayExpression') return 'list';
+  if (node?.type === 'ObjectExpression') return 'record';
+  const value = literalOf(node);
+  return value === undefined ? null : typeof value;
 }
 
 /** { name, optional, kind, keys } of one parameter: kind and keys are guessed from how the body uses it. */
@@ -169,9 +202,8 @@ function parameter(node, fn) {
   if (target.type === 'ObjectPattern') return { name: 'options', optional, kind: 'record', keys: patternKeys(target) };
   if (target.type !== 'Identifier')
     return { name: 'rest', optional: true, kind: target.type === 'ArrayPattern' ? 'list' : null, keys: [] };
-  const initial = optional ? literalOf(node.right) : undefined;
   const { kind, keys } = usage(target.name, fn);
-  return { name: target.name, optional, kind: initial === undefined ? kind : typeof initial, keys };
+  return { name: target.name, optional, kind: (optional ? kindOfDefault(node.right) : null) ?? kind, keys };
 }
 
 const patternKeys = (pattern) =>

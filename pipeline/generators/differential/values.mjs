@@ -9,42 +9,20 @@ import {
   create,
   exported,
   get,
+  identity,
   isData,
   lit,
   list,
-  print,
+  local,
   record,
   walkProgram,
 } from './program.mjs';
-
-export class Random {
-  constructor(seed) {
-    this.state = seed | 0;
-  }
-
-  next() {
-    this.state = (this.state + 0x9e3779b9) | 0; // splitmix32
-    let t = this.state ^ (this.state >>> 16);
-    t = Math.imul(t, 0x21f0aaad);
-    t = Math.imul(t ^ (t >>> 15), 0x735a2d97);
-    return ((t ^ (t >>> 15)) >>> 0) / 2 ** 32;
-  }
-
-  below(n) {
-    return Math.floor(this.next() * n);
-  }
-
-  pick(items) {
-    return items[this.below(items.length)];
-  }
-}
 
 const CALLBACKS = ['() => true', '() => false', '(x) => x', '() => {}'].map(code);
 const CHARACTERS = ['a', 'B', '0', '9', ' ', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
 export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
 
 export const kindOf = (expr) => (expr.k !== 'lit' ? expr.k : expr.v === null ? 'null' : typeof expr.v);
-export const flat = (expr) => print(expr, { column: -Infinity });
 
 export class Values {
   /** exports: file → name → class | function | value, as the worker found them. */
@@ -54,9 +32,11 @@ export class Values {
     this._kinds = new Map();
     this.calls = new Map(); // function or Class.method → fingerprint → arguments that the tests give
     for (const [name, values] of knowledge.named)
-      for (const value of values) this.#pool(name).set(flat(lit(value)), lit(value));
+      for (const value of values) this.#pool(name).set(identity(lit(value)), lit(value));
     this.likely = new Map(); // as pools, from the tests alone
     this.seen = new Map(); // every literal that the tests give, whatever its name
+    this.makers = new Map(); // name of a variable → the step that makes it in a test: { step, key, cls }
+    this.sequences = seeds.filter(({ steps }) => steps.length > 1);
     for (const program of seeds) this.#learn(program);
     this.numbers = [...new Set([0, 1, 2, -1, 10, 100, ...[...knowledge.numbers].flatMap((n) => [n, n + 1, n - 1])])];
     this.strings = [
@@ -81,13 +61,19 @@ export class Values {
   #learn(program) {
     for (const { expr, name } of sites(program, this)) {
       if (!isData(expr) || name === null) continue;
-      this.#pool(name).set(flat(expr), expr);
-      this.#pool(name, this.likely).set(flat(expr), expr);
-      if (expr.k === 'lit') this.seen.set(flat(expr), expr);
+      this.#pool(name).set(identity(expr), expr);
+      this.#pool(name, this.likely).set(identity(expr), expr);
+      if (expr.k === 'lit') this.seen.set(identity(expr), expr);
     }
     for (const expr of walkProgram(program)) {
       const key = expr.k === 'call' || expr.k === 'new' ? this.calleeKey(expr, program) : null;
-      if (key) this.#pool(key, this.calls).set(flat(expr), expr.args);
+      if (key) this.#pool(key, this.calls).set(identity(expr), expr.args);
+    }
+    for (const step of program.steps) {
+      if (!step.bind || this.makers.has(step.bind)) continue;
+      const cls = this.classOf(local(step.bind), program)?.name ?? null;
+      const key = step.expr.k === 'call' ? this.calleeKey(step.expr, program) : null;
+      if (cls || key) this.makers.set(step.bind, { step, key, cls });
     }
   }
 
@@ -108,8 +94,9 @@ export class Values {
     if (expr.k === 'export') return this.isClass(expr) ? expr : null;
     if (expr.k === 'new') return expr.cls.k === 'export' ? expr.cls : null;
     if (expr.k === 'call') {
-      if (expr.fn.k === 'get') return this.classOf(expr.fn.of, program); // a chained call, or a factory
-      return null;
+      const cls = expr.fn.k === 'get' ? this.classOf(expr.fn.of, program) : null;
+      const member = this.knowledge.classes.get(cls?.name)?.find((m) => m.name === expr.fn.name);
+      return !member || member.makesOne ? cls : null; // a chained call, or a factory
     }
     if (expr.k !== 'var') return null;
     const made = program.steps.find((s) => s.bind === expr.name)?.expr;
@@ -132,14 +119,14 @@ export class Values {
 
   /** A value for a parameter or key: seen under its name, else made from its kind. */
   fresh({ name, kind = null, keys = [] }, depth = 0) {
-    const pool = [...(this.pools.get(name)?.values() ?? [])];
+    const pool = this.#seenUnder(name);
     if (pool.length && this.random.next() < 0.7) {
       const seen = this.random.pick(pool);
       return this.random.next() < 0.6 || !isData(seen) ? seen : (this.random.pick(this.nearTo(seen, name)) ?? seen);
     }
     const cls = [...this.knowledge.classes.keys()].find((c) => c.toLowerCase() === String(name).toLowerCase());
     if (cls && this.exports[this.file]?.[cls] === 'class') return create(exported(this.file, cls), []);
-    switch (kind ?? (pool.length ? kindOf(pool[0]) : null)) {
+    switch (kind ?? this.#kindOfKey(name)) {
       case 'number':
         return this.literal('number', this.numbers);
       case 'string':
@@ -161,6 +148,14 @@ export class Values {
       default:
         return this.random.next() < 0.5 ? this.literal('number', this.numbers) : this.literal('string', this.strings);
     }
+  }
+
+  /** What was seen under a name; for the items of a list that nobody gives, what is looked for in it. */
+  #seenUnder(name) {
+    const pool = [...(this.pools.get(name)?.values() ?? [])];
+    if (pool.length || !name?.endsWith('[]')) return pool;
+    const wanted = [...(this.knowledge.wanted.get(name.slice(0, -2)) ?? [])];
+    return wanted.flatMap((other) => [...(this.pools.get(other)?.values() ?? [])]);
   }
 
   /** One that the tests give somewhere, or one that the source suggests. */
@@ -204,7 +199,7 @@ export class Values {
       case 'record':
         return [
           ...expr.entries.map((_, i) => record(expr.entries.toSpliced(i, 1))),
-          ...this.#missingKeys(expr, name).map((key) =>
+          ...this.missingKeys(expr, name).map((key) =>
             record([...expr.entries, [key, this.fresh({ name: key, kind: this.#kindOfKey(key) })]]),
           ),
         ];
@@ -273,15 +268,15 @@ export class Values {
     return [...this.alternatives(expr, name), ...below];
   }
 
-  #missingKeys(expr, name) {
+  missingKeys(expr, name) {
     const known = new Set(this.keysOf.get(name) ?? []);
     for (const [key] of expr.entries) known.delete(key);
     return [...known];
   }
 
   #kindOfKey(key) {
-    const seen = this.pools.get(key)?.values().next().value;
-    return seen ? kindOf(seen) : null;
+    const [seen] = this.#seenUnder(key);
+    return seen ? kindOf(seen) : (this.knowledge.kinds.get(key) ?? null);
   }
 
   /** Parameter or key name → keys read from such an object in the source, or given in the tests. */
@@ -312,26 +307,24 @@ export class Values {
 /** The name that a list's items go by. */
 export const elementOf = (name) => (name === null || name === undefined ? null : `${name}[]`);
 
-/** Every expr of a program with the name it goes by and the way to an equal program with another in its place. */
-export function* sites(program, variations) {
-  for (const [i, step] of program.steps.entries()) {
-    yield* visit(step.expr, null, (expr) => ({ ...program, steps: program.steps.with(i, { ...step, expr }) }));
-  }
-  yield* visit(program.observe, null, (observe) => ({ ...program, observe }));
+const known = new WeakMap(); // program → its sites: they are asked for several times
 
-  function* visit(expr, name, put) {
-    yield { expr, name, put };
+/** Every expr of a program with the name it goes by and the way to an equal program with another in its place. */
+export function sites(program, variations) {
+  if (known.has(program)) return known.get(program);
+  const found = [];
+  for (const [i, step] of program.steps.entries())
+    visit(step.expr, null, (expr) => ({ ...program, steps: program.steps.with(i, { ...step, expr }) }));
+  visit(program.observe, null, (observe) => ({ ...program, observe }));
+  known.set(program, found);
+  return found;
+
+  function visit(expr, name, put) {
+    found.push({ expr, name, put });
     const params = expr.k === 'call' || expr.k === 'new' ? variations.params(variations.calleeKey(expr, program)) : [];
     for (const [child, replace, key] of children(expr)) {
-      const inner =
-        expr.k === 'record'
-          ? key
-          : expr.k === 'list'
-            ? elementOf(name)
-            : typeof key === 'number'
-              ? (params[key]?.name ?? null)
-              : null;
-      yield* visit(child, inner, (to) => put(replace(to)));
+      const inner = expr.k === 'record' ? key : expr.k === 'list' ? elementOf(name) : (params[key]?.name ?? null);
+      visit(child, inner, (to) => put(replace(to)));
     }
   }
 }

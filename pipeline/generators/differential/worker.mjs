@@ -10,29 +10,28 @@ import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
 import { isPresentable } from './program.mjs';
 import { Run, Unusable, isThenable, settle } from './run.mjs';
-import { NOTE } from './trace.mjs';
+import { Noted } from './noted.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
-const MOST_HITS = 60_000; // visits to mutated places in one run of the original; more is taken for an endless loop
+const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
 const MORE_HITS = 5; // times as many as the original, plus 1000: what a mutant may take
 
 const engine = (globalThis.__stryker__ ??= {});
 engine.mutantCoverage = { static: {}, perTest: {} };
-engine.currentTestId = 'run';
 
 class Endless extends Error {}
 
 let hits = {}; // mutant id → visits, of the run that was last
-let hitCount = 0;
+let hitCount = 0; // a few for each visit
 let hitLimit = 0;
 let work = 0; // visits in all runs of an order: what it cost, whatever the machine
-const counting = {
-  set: (target, id, count) => {
+// The engine's own code asks at each visit which test runs. To count there is many times cheaper than to trap what it notes.
+Object.defineProperty(engine, 'currentTestId', {
+  get() {
     if (++hitCount > hitLimit) throw new Endless();
-    target[id] = count;
-    return true;
+    return 'run';
   },
-};
+});
 
 // --- one run ---------------------------------------------------------------------------------------------------------
 
@@ -42,7 +41,7 @@ function arm(mutant, world, limit) {
   work += hitCount;
   hitCount = 0;
   hitLimit = limit;
-  engine.mutantCoverage.perTest.run = new Proxy(hits, counting);
+  engine.mutantCoverage.perTest.run = hits;
   engine.activeMutant = mutant;
   engine.hitCount = 0;
   engine.hitLimit = limit;
@@ -87,6 +86,7 @@ async function perform(program, namespaces, mutant, world, limit) {
 let loader;
 let tracing; // a loader of the sources that note what they compare, and its instance
 let tracedShared;
+const noted = new Noted();
 let shared; // the instance that all runs use where modules keep no state
 let stateful = false;
 let statics = new Set(); // ids of mutants that act while a module loads
@@ -118,7 +118,7 @@ async function namespacesFor(mutant, fresh) {
   }
 }
 
-async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than } = {}) {
+async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, most = MOST_HITS } = {}) {
   const namespaces = await namespacesFor(mutant, fresh);
   if (!namespaces) return { unusable: 'the module does not load' };
   return perform(
@@ -126,7 +126,7 @@ async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than }
     namespaces,
     mutant,
     world,
-    than ? Math.min(than.hits * MORE_HITS + 1000, 2 * MOST_HITS) : MOST_HITS,
+    than ? Math.min(than.hits * MORE_HITS + 1000, 2 * MOST_HITS) : most,
   );
 }
 
@@ -170,13 +170,13 @@ function wayOf(visits) {
   return hash;
 }
 
-/** Each program on the original, then on each mutant of `alive` that it reaches; its result is a message of its own. */
-async function explore({ programs, alive, avoid, spared, careful }) {
+/** Each program on the original for `most` visits, then on each mutant of `alive` that it reaches; its result is a message of its own. */
+async function explore({ programs, alive, avoid, spared, careful, most }) {
   const wanted = new Set(alive);
   const skip = new Set(avoid);
   for (const [index, program] of programs.entries()) {
     note(`${index} -`);
-    const original = await runOn(program);
+    const original = await runOn(program, undefined, { most });
     const outcome = judge(program, original);
     const reached = Object.keys(hits).filter((id) => wanted.has(id));
     const result = {
@@ -187,9 +187,12 @@ async function explore({ programs, alive, avoid, spared, careful }) {
       endless: [],
       watch: null,
       unstable: false,
+      news: [],
+      gaps: [],
+      hits: hitCount,
       work: 0,
     };
-    work = hitCount;
+    work = 0; // the next run adds this one's
     if (asserts(outcome)) {
       note(`${index} +`);
       for (const id of new Set([...reached, ...alive.filter((id) => statics.has(id))])) {
@@ -202,6 +205,8 @@ async function explore({ programs, alive, avoid, spared, careful }) {
       }
       if (result.kills.length && !(await isStable(program, outcome, false))) result.unstable = true;
       result.work = work + hitCount;
+      await runTraced(program);
+      [result.news, result.gaps] = [noted.news(), noted.gaps()];
     }
     tell({ part: result });
   }
@@ -209,13 +214,13 @@ async function explore({ programs, alive, avoid, spared, careful }) {
 }
 
 /** The first of `candidates` that is stable and fails for all of `must`; index -1 where none is. */
-async function choose({ candidates, must, avoid }) {
+async function choose({ candidates, must, isLastResort, avoid }) {
   for (const [index, program] of candidates.entries()) {
     if (avoid.includes(`${index} +`)) continue;
     note(`${index} +`);
     const original = await runOn(program);
     const outcome = judge(program, original);
-    if (!isPresentable(outcome)) continue;
+    if (!isPresentable(outcome, isLastResort)) continue;
     let all = true;
     for (const id of must) all &&= fails(outcome, await runOn(program, id, { than: original }));
     if (all && (await isStable(program, outcome, false))) return { index, outcome };
@@ -242,45 +247,19 @@ async function confirm({ program, ids, avoid }) {
   return { outcome, kills };
 }
 
-const MOST_PAIRS = 60;
-let pairs = new Map();
-
-globalThis[NOTE] = (operator, a, b) => {
-  const telling = a !== b && typeof a === typeof b && (typeof a === 'number' || typeof a === 'string');
-  if (telling && pairs.size < MOST_PAIRS && String(a).length + String(b).length < 120) pairs.set(`${a} ${b}`, [a, b]);
-  return compare(operator, a, b);
-};
-
-function compare(operator, a, b) {
-  switch (operator) {
-    case '===':
-      return a === b;
-    case '!==':
-      return a !== b;
-    case '==':
-      return a == b;
-    case '!=':
-      return a != b;
-    case '<':
-      return a < b;
-    case '<=':
-      return a <= b;
-    case '>':
-      return a > b;
-    default:
-      return a >= b;
-  }
-}
-
-/** The pairs of values that a run of the original compares and finds different. */
+/** The pairs of values that a run of the original compares and finds different: [{ place, a, b }]. */
 async function trace({ program, avoid }) {
   if (avoid.includes('0 -')) return { pairs: [] };
   note('0 -');
+  await runTraced(program);
+  return { pairs: noted.pairs() };
+}
+
+async function runTraced(program) {
   arm(undefined, WORLDS[0], MOST_HITS);
   if (stateful || !tracedShared) tracedShared = await tracing.instance();
-  pairs = new Map();
+  noted.clear();
   await perform(program, tracedShared, undefined, WORLDS[0], MOST_HITS);
-  return { pairs: [...pairs.values()] };
 }
 
 const orders = { start, explore, choose, confirm, trace };

@@ -2,7 +2,7 @@
 
 import path from 'node:path';
 
-import { call, exportsOf, global, isData, lit, print, quote, record, walkProgram } from './program.mjs';
+import { call, exportsOf, global, isData, lit, print, quote, record, renamed, walkProgram } from './program.mjs';
 
 const TITLE = 100; // longest title
 const SHORT = 32; // longest literal in one
@@ -217,14 +217,7 @@ function withoutClashes(program, taken) {
       .map((s) => [s.bind, `the${s.bind[0].toUpperCase()}${s.bind.slice(1)}`]),
   );
   if (!clashing.size) return program;
-  const rename = (expr) => {
-    if (expr.k === 'var') return { ...expr, name: clashing.get(expr.name) ?? expr.name };
-    const copy = { ...expr };
-    for (const key of ['fn', 'cls', 'of']) if (copy[key]) copy[key] = rename(copy[key]);
-    for (const key of ['args', 'items']) if (copy[key]) copy[key] = copy[key].map(rename);
-    if (copy.entries) copy.entries = copy.entries.map(([key, e]) => [key, rename(e)]);
-    return copy;
-  };
+  const rename = (expr) => renamed(expr, clashing);
   const steps = program.steps.map((s) => ({ ...s, bind: clashing.get(s.bind) ?? s.bind, expr: rename(s.expr) }));
   return { ...program, steps, observe: rename(program.observe) };
 }
