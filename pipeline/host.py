@@ -9,6 +9,7 @@ from typing import Protocol
 
 import attrs
 
+from pipeline import process
 from pipeline.results import Outcome
 from pipeline.schedule import Lanes
 
@@ -32,6 +33,15 @@ class Slot:
     index: int
     workers: int  # worker processes of one engine run
     _slots: Slots | None = None
+
+    @contextlib.contextmanager
+    def all_free(self) -> Iterator[int]:
+        """Hold every slot of the lane that is free now as well; gives the workers that one engine run may have then."""
+        with contextlib.ExitStack() as stack:
+            held = 1
+            while stack.enter_context(self.try_extra()):
+                held += 1
+            yield max(self.workers, min(held * self.workers, process.cores()))
 
     def try_extra(self) -> contextlib.AbstractContextManager[bool]:
         """Hold one more slot of the lane if one is free now; False, without waiting, if not."""

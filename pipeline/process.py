@@ -98,6 +98,11 @@ _GIT_KEPT = {
 }  # fmt: skip
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def find(program: str, env: Mapping[str, str] | None = None) -> str | None:
     """Absolute path of a program, or None."""
     return shutil.which(program, path=(env or environment()).get("PATH"))

@@ -147,7 +147,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             cap = schedule.max_slots(os.environ.get(schedule.MAX_SLOTS))
         except ValueError as error:
             raise InvalidCommand(str(error)) from None
-        lanes = schedule.lanes(n, host.pools, width, cap, _cores(), host.engine_workers)
+        lanes = schedule.lanes(n, host.pools, width, cap, process.cores(), host.engine_workers)
         for task in selected:
             _check_pool(task, lanes)
         return lanes
@@ -167,10 +167,6 @@ def _unread() -> bool:
 
 def _meta(task: Any, key: str) -> Any:
     return (task.meta or {}).get(key)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run_id() -> str:

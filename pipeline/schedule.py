@@ -6,7 +6,6 @@ Three questions: how many slots has each lane (`lanes`), what comes first (`Prio
 from __future__ import annotations
 
 import graphlib
-import heapq
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -208,7 +207,7 @@ class Ready:
     pool: str | None = None  # None: takes no slot
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
-    batch: str | None = None  # ready tasks of one pool and batch share slots
+    batch: str | None = None  # ready tasks of one pool and batch share a slot
 
 
 @attrs.frozen
@@ -242,8 +241,8 @@ def startable(
     """Everything at once or not at all: a slot of its pool, all read locks, all write locks.
 
     in_use: slots taken, at least one for each of `running` that has a pool. A full pool delays its own tasks only. The
-    tasks of a batch are split over the free slots of their pool, into sets of about the same cost. serial: nothing
-    starts beside anything, and the first in doit's order goes first (with those of its batch: they are one slot).
+    ready tasks of a batch start together, in one slot. serial: nothing starts beside anything, and the first in doit's
+    order goes first (with those of its batch).
     """
     running = tuple(running)
     free = {pool: slots - in_use.get(pool, 0) for pool, slots in capacity.items()}
@@ -267,26 +266,16 @@ def startable(
         if slots < 1:
             continue
         together = batches.pop(_batch(task), []) if task.batch else [task]
-        sets = _split([each for each in together if locks.take(each.reads, each.writes)], slots, priorities)
-        starts += map(Start.of, sets)
-        if task.pool is not None:
-            free[task.pool] -= len(sets)
+        members = [each for each in together if locks.take(each.reads, each.writes)]
+        if members:
+            starts.append(Start.of(sorted(members, key=lambda each: each.order)))
+            if task.pool is not None:
+                free[task.pool] -= 1
     return tuple(starts)
 
 
 def _batch(task: Ready) -> tuple[str | None, str | None]:
     return task.pool, task.batch
-
-
-def _split(tasks: Sequence[Ready], slots: int, priorities: Priorities) -> list[list[Ready]]:
-    """Longest processing time first: the next dearest task goes to the set with the least to do."""
-    sets: list[list[Ready]] = [[] for _ in range(min(slots, len(tasks)))]
-    least = [(0.0, 0, i) for i in range(len(sets))]  # seconds, tasks, which: tasks of no cost are spread as well
-    for cost, task in sorted(((priorities.cost(task.name), task) for task in tasks), key=lambda c: (-c[0], c[1].order)):
-        seconds, count, which = least[0]
-        sets[which].append(task)
-        heapq.heapreplace(least, (seconds + cost, count + 1, which))
-    return [sorted(members, key=lambda task: task.order) for members in sets]
 
 
 class _Locks:

@@ -65,7 +65,8 @@ class Steps:
 
     def _measure(self, worktree: Worktree, tree: str, scopes: Sequence[Scope], slot: Slot) -> dict[str, Measurement]:
         try:
-            return self.session.measuring.measure(worktree, tree, scopes, slot.workers, self.session.log(slot))
+            with slot.all_free() as workers:
+                return self.session.measuring.measure(worktree, tree, scopes, workers, self.session.log(slot))
         except EngineError as error:
             return {s.name: Measurement(Measured(error.outcome, str(error))) for s in scopes}
 

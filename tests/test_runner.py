@@ -23,6 +23,8 @@ import pytest
 from doit.cmd_base import ModuleTaskLoader
 from doit.doit_cmd import DoitMain
 
+from pipeline import process
+from pipeline.host import Slots
 from pipeline.results import Outcome
 from pipeline.runner import Attempt, Refusal, RunInfo, Slot, Step
 
@@ -256,13 +258,26 @@ def test_tasks_of_a_batch_share_a_slot_and_one_call(lab: Lab) -> None:
         return {key: attrs.evolve(OK, fields={"index": slot.index}) for key in keys}
 
     tasks = [lab.step(f"b{i}", performer, batch="baseline") for i in range(5)]
-    lab.estimates = {"b0": 9, "b1": 1, "b2": 1, "b3": 1, "b4": 1}
-    lab.doit(tasks, "-n", "2")
-    assert sorted(calls) == [("b0",), ("b1", "b2", "b3", "b4")]
-    assert {e["task"] for e in lab.events} == {"b0", "b1", "b2", "b3", "b4"}
-    calls.clear()
-    lab.doit(tasks)
-    assert calls == [("b0", "b1", "b2", "b3", "b4")], "one task at a time: the batch is one slot's"
+    for words in (("-n", "2"), ()):
+        calls.clear()
+        lab.doit(tasks, *words)
+        assert calls == [("b0", "b1", "b2", "b3", "b4")]
+        assert {e["task"] for e in lab.events} == {"b0", "b1", "b2", "b3", "b4"}
+
+
+@pytest.mark.parametrize(("n", "workers"), [(1, 4), (2, 4), (3, 3), (8, 4)])
+def test_a_slot_with_all_free_ones_of_its_lane_has_their_workers(
+    n: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "cores", lambda: 4)
+    slots = Slots({"validation": n}, lambda: None)
+    index = slots.take("validation")
+    assert index == 0
+    slot = Slot("validation", index, max(1, 4 // n), slots)
+    with slot.all_free() as given:
+        assert given == workers
+        assert slots.in_use() == {"validation": n}
+    assert slots.in_use() == {"validation": 1}
 
 
 def test_members_of_a_batch_that_are_up_to_date_are_not_performed(lab: Lab) -> None:

@@ -100,21 +100,13 @@ def batch(costs: Mapping[str, float]) -> tuple[list[Ready], Priorities]:
     return ready, Priorities(Work(name, kind=name, expected=cost) for name, cost in costs.items())
 
 
-def test_a_batch_is_split_over_the_free_slots_by_cost() -> None:
-    ready, priorities = batch({"a": 5, "b": 4, "c": 3, "d": 3, "e": 1})
-    assert start(*ready, priorities=priorities, validation=2) == [("a", "d"), ("b", "c", "e")]
-
-
-def test_a_batch_shares_one_slot_where_one_is_free_and_in_serial() -> None:
+def test_the_ready_tasks_of_a_batch_start_together_in_one_slot() -> None:
     ready, priorities = batch({"a": 5, "b": 4, "c": 3})
-    busy = [Start(("x",), "validation")]
+    alone = Ready("x", 9, "validation")
+    assert start(*ready, alone, priorities=priorities, validation=2) == [("a", "b", "c"), ("x",)]
+    busy = [Start(("y",), "validation")]
     assert start(*ready, priorities=priorities, running=busy, validation=2) == [("a", "b", "c")]
     assert start(*ready, priorities=priorities, serial=True, validation=1) == [("a", "b", "c")]
-
-
-def test_tasks_of_a_batch_that_cost_nothing_are_spread_as_well() -> None:
-    ready, priorities = batch(dict.fromkeys("abcd", 0))
-    assert start(*ready, priorities=priorities, validation=2) == [("a", "c"), ("b", "d")]
 
 
 def test_members_of_a_batch_that_write_one_file_do_not_share_a_set() -> None:
@@ -322,18 +314,3 @@ def test_serial_follows_doits_order_among_what_is_ready(plan: tuple[Planned, ...
         "needs point backwards: order is a valid one"
     )
     simulate(plan, serial=True)
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0.1, 50), min_size=1, max_size=30), st.integers(1, 6))
-def test_the_dearest_set_of_a_batch_without_its_least_task_is_no_dearer_than_the_cheapest(
-    costs: list[float], slots: int
-) -> None:
-    seconds = {f"t{i}": cost for i, cost in enumerate(costs)}
-    ready, priorities = batch(seconds)
-    sets = start(*ready, priorities=priorities, validation=slots)
-    assert len(sets) == min(slots, len(costs))
-    assert sorted(itertools.chain(*sets)) == sorted(seconds)
-    loads = sorted([seconds[name] for name in each] for each in sets)
-    dearest = max(loads, key=sum)
-    assert sum(dearest) - min(dearest) <= min(map(sum, loads)) + 1e-6

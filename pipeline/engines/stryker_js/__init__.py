@@ -41,6 +41,15 @@ _NOISE = re.compile(  # colours, times and process ids, stacks
 _OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
 
 
+@attrs.frozen
+class _Report:
+    """What one Stryker process left."""
+
+    report: Mapping[str, Any]
+    instrumented: Mapping[str, str]  # mutated file -> its text with all mutants in it
+    peak_bytes: int | None
+
+
 @attrs.define
 class StrykerJS:
     config: EngineConfig
@@ -107,38 +116,57 @@ class StrykerJS:
 
     def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
         self.version(root)
-        runs = process.side_by_side(lambda s: self._plain(root, s), scopes, workers)
-        plain = {s.name: run for s, run in zip(scopes, runs, strict=True)}
-        measured = {n: _first_failure(run) for n, run in plain.items()}
-        due = [s for s in scopes if measured[s.name] is None]
-        for group in _disjoint(due):
-            measured |= self._measure_group(root, group, plain, workers, log)
-        return {name: m for name, m in measured.items() if m is not None}
+        plain: dict[str, TestRun] = {}  # each scope's tests on the original: they tell its inputs, and fail first
 
-    def _plain(self, root: Path, scope: Scope) -> TestRun:
-        return self.test(root, scope.tests, timeout=PLAIN_TIME_LIMIT, record=True)
+        def run_plainly(some: Sequence[Scope]) -> None:
+            for scope in some:
+                plain[scope.name] = self.test(root, scope.tests, timeout=PLAIN_TIME_LIMIT, record=True)
+
+        run_plainly([s for s in scopes if s.tests is None])  # which files those are is known afterwards
+        tests = {s.name: plain[s.name].files if s.tests is None else s.tests for s in scopes}
+        groups = list(_disjoint([s for s in scopes if tests[s.name]]))
+        first: list[_Report | Measured] = []
+        # Stryker's start keeps one core busy: the tests run beside it. A scope whose tests fail spoils that run.
+        jobs = [
+            lambda: run_plainly([s for s in scopes if s.tests is not None]),
+            lambda: first.extend(self._run(root, group, tests, workers, log) for group in groups[:1]),
+        ]
+        process.side_by_side(lambda job: job(), jobs, len(jobs))
+        measured = {n: failure for n, run in plain.items() if (failure := _first_failure(run))}
+        for i, group in enumerate(groups):
+            due = [s for s in group if s.name not in measured]
+            known = first[0] if i == 0 and (len(due) == len(group) or isinstance(first[0], _Report)) else None
+            measured |= self._measure_group(root, due, tests, plain, workers, log, known)
+        return measured
 
     def _measure_group(
-        self, root: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int, log: Path
-    ) -> dict[str, Measured | None]:
-        """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result."""
-        result = self._stryker(root, scopes, plain, workers, log)
-        if isinstance(result, Measured):
-            if len(scopes) == 1 or result.outcome is Outcome.BAD_CONFIG:
-                return {s.name: result for s in scopes}
-            middle = len(scopes) // 2
-            first = self._measure_group(root, scopes[:middle], plain, workers, log)
-            return first | self._measure_group(root, scopes[middle:], plain, workers, log)
-        return dict(result)
+        self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], plain: Mapping[str, TestRun],
+        workers: int, log: Path, known: _Report | Measured | None = None,
+    ) -> dict[str, Measured]:  # fmt: skip
+        """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result.
 
-    def _stryker(
-        self, root: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int, log: Path
-    ) -> Measured | dict[str, Measured]:
+        tests: scope -> its test files. known: what came of these scopes' process, where it has run.
+        """
+        if not scopes:
+            return {}
+        result = known or self._run(root, scopes, tests, workers, log)
+        if isinstance(result, _Report):
+            return {s.name: _scope_result(root, s, result, plain[s.name]) for s in scopes}
+        if len(scopes) == 1 or result.outcome is Outcome.BAD_CONFIG:
+            return {s.name: result for s in scopes}
+        middle = len(scopes) // 2
+        first = self._measure_group(root, scopes[:middle], tests, plain, workers, log)
+        return first | self._measure_group(root, scopes[middle:], tests, plain, workers, log)
+
+    def _run(
+        self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int, log: Path
+    ) -> _Report | Measured:
+        """One Stryker process over all these scopes: its report, or how it failed."""
         folder = root / ".doit-mutate"
         folder.mkdir(exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
         try:
-            request = self._request(root, scratch, scopes, plain, workers)
+            request = self._request(root, scratch, scopes, tests, workers)
             (scratch / "scopes.json").write_text(json.dumps(request))
             # Stryker reads its configuration relative to the project; the file's own imports resolve from where it is.
             shutil.copy(HERE / "config.mjs", scratch / "stryker.config.mjs")
@@ -157,25 +185,23 @@ class StrykerJS:
             except (OSError, ValueError):
                 return _failure(finished, log)
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
-            return {
-                s.name: self._scope_result(root, s, report, plain[s.name], sandboxes, finished.peak_bytes)
-                for s in scopes
-            }
+            files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
+            return _Report(report, {f: place.read_text() for f, place in files.items()}, finished.peak_bytes)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _request(
-        self, root: Path, scratch: Path, scopes: Sequence[Scope], plain: Mapping[str, TestRun], workers: int
+        self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int
     ) -> dict[str, Any]:
-        tests = sorted({f for s in scopes for f in plain[s.name].files})
+        spec = sorted({f for s in scopes for f in tests[s.name]})
         return {
             "root": str(root),
             "titlesFile": str(scratch / "titles.json"),
             "userConfig": self._user_config(root),
-            "scopes": [{"mutate": s.mutate, "tests": plain[s.name].files} for s in scopes],
+            "scopes": [{"mutate": s.mutate, "tests": tests[s.name]} for s in scopes],
             "overrides": {
                 "mutate": [_literal(f) for s in scopes for f in s.mutate],
-                "mochaOptions": {"spec": [_literal(t) for t in tests]},
+                "mochaOptions": {"spec": [_literal(t) for t in spec]},
                 "testRunner": "doit-mutate",
                 "plugins": [str(HERE / "scoped_runner.mjs")],
                 "coverageAnalysis": "perTest",
@@ -193,46 +219,6 @@ class StrykerJS:
                 "inPlace": False,
             },
         }
-
-    def _scope_result(
-        self, root: Path, scope: Scope, report: Mapping[str, Any], plain: TestRun, sandboxes: Sequence[Path],
-        peak: int | None,
-    ) -> Measured:  # fmt: skip
-        mutants: list[Mutant] = []
-        ids: dict[str, str] = {}
-        reached: dict[str, tuple[str, ...]] = {}
-        files: dict[str, str] = {}
-        file_of_test = _test_files(report)
-        try:
-            for file in scope.mutate:
-                if file not in report["files"]:
-                    continue  # nothing in it to mutate
-                raws = raw_mutants(report, file)
-                source = (root / file).read_bytes().decode()
-                for raw, mutant in zip(raws, identify(raws, file, source.replace("\r\n", "\n")), strict=True):
-                    mine = tuple(sorted({file_of_test.get(t, "") for t in raw.covered_by} & set(plain.files)))
-                    # A mutant that only other scopes' tests reach is, to this scope, not covered.
-                    if mutant.status is Status.SURVIVED and not mutant.static and not mine:
-                        mutant = attrs.evolve(mutant, status=Status.NO_COVERAGE)
-                    mutants.append(mutant)
-                    ids[mutant.key] = raw.id
-                    reached[mutant.key] = plain.files if mutant.static else mine
-                instrumented = next((s / file for s in sandboxes if (s / file).exists()), None)
-                if instrumented is None:
-                    return Measured(Outcome.HOLLOW_REPORT, f"Stryker's sandbox of {file} is missing")
-                files[file] = instrumented.read_text()
-        except (ReportError, UnicodeDecodeError, KeyError, TypeError) as error:
-            return Measured(Outcome.HOLLOW_REPORT, f"the report cannot be read: {error}")
-        if not mutants:
-            return Measured(
-                Outcome.NO_MUTANTS, f"nothing to mutate in {', '.join(scope.mutate)}", (), plain.files, plain.inputs
-            )
-        if all(m.status in (Status.IGNORED, Status.PENDING) for m in mutants):
-            return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants were ignored or left pending")
-        return Measured(
-            Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
-            Switch(files, ids), plain.seconds, peak,
-        )  # fmt: skip
 
     # -- test
 
@@ -313,6 +299,45 @@ def _package(root: Path, package: str) -> Path:
         f"{package} is not installed in {root}: run `npm install --save-dev {package}`, or name the task that "
         "installs it under engine.needs"
     )
+
+
+def _scope_result(root: Path, scope: Scope, run: _Report, plain: TestRun) -> Measured:
+    """What a run of this scope alone would give."""
+    report = run.report
+    mutants: list[Mutant] = []
+    ids: dict[str, str] = {}
+    reached: dict[str, tuple[str, ...]] = {}
+    files: dict[str, str] = {}
+    file_of_test = _test_files(report)
+    try:
+        for file in scope.mutate:
+            if file not in report["files"]:
+                continue  # nothing in it to mutate
+            raws = raw_mutants(report, file)
+            source = (root / file).read_bytes().decode()
+            for raw, mutant in zip(raws, identify(raws, file, source.replace("\r\n", "\n")), strict=True):
+                mine = tuple(sorted({file_of_test.get(t, "") for t in raw.covered_by} & set(plain.files)))
+                # A mutant that only other scopes' tests reach is, to this scope, not covered.
+                if mutant.status is Status.SURVIVED and not mutant.static and not mine:
+                    mutant = attrs.evolve(mutant, status=Status.NO_COVERAGE)
+                mutants.append(mutant)
+                ids[mutant.key] = raw.id
+                reached[mutant.key] = plain.files if mutant.static else mine
+            if file not in run.instrumented:
+                return Measured(Outcome.HOLLOW_REPORT, f"Stryker's sandbox of {file} is missing")
+            files[file] = run.instrumented[file]
+    except (ReportError, UnicodeDecodeError, KeyError, TypeError) as error:
+        return Measured(Outcome.HOLLOW_REPORT, f"the report cannot be read: {error}")
+    if not mutants:
+        return Measured(
+            Outcome.NO_MUTANTS, f"nothing to mutate in {', '.join(scope.mutate)}", (), plain.files, plain.inputs
+        )
+    if all(m.status in (Status.IGNORED, Status.PENDING) for m in mutants):
+        return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants were ignored or left pending")
+    return Measured(
+        Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
+        Switch(files, ids), plain.seconds, run.peak_bytes,
+    )  # fmt: skip
 
 
 def _first_failure(run: TestRun) -> Measured | None:
