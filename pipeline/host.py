@@ -57,6 +57,7 @@ class RunInfo:
     selected: tuple[str, ...]  # the tasks selected and all they need
     always: bool
     started: float  # time.time()
+    words: tuple[str, ...] | None = None  # the selection as it was given; None: the default
 
 
 class Host(Protocol):

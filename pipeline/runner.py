@@ -104,7 +104,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             _drop_task_deps(self.control)
         host = _host(selected)
         lanes = self._lanes(num_process, host, selected)
-        info = RunInfo(_run_id(), lanes, tuple(task.name for task in selected), always, time.time())
+        words = tuple(self.sel_tasks) if self.sel_tasks is not None else None
+        info = RunInfo(_run_id(), lanes, tuple(task.name for task in selected), always, time.time(), words)
         inbox: queue.SimpleQueue[_Running | None] = queue.SimpleQueue()
         with Signals(lambda: inbox.put(None)) as signals, contextlib.ExitStack() as stack:
             try:

@@ -12,7 +12,6 @@ import os
 import socket
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from typing import Any
 import attrs
 import filelock
 
-from pipeline import ledger, process
+from pipeline import ledger, process, unchanged
 from pipeline.engines import Engine, EngineError, get_engine
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope
-from pipeline.results import write_bytes
+from pipeline.results import dump, find, write_bytes
 from pipeline.runner import Refusal, RunInfo, Slot
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
@@ -245,18 +244,35 @@ class Session:
         self._stack.callback(holder.unlink, missing_ok=True)
 
     @functools.cached_property
-    def _history(self) -> list[Mapping[str, Any]]:
-        return [e for e in ledger.events(self.ledger_path) if e["event"] == "attempt" and e.get("started")]
-
-    @functools.cached_property
-    def _durations(self) -> Mapping[str, float]:
-        seen: dict[str, list[float]] = defaultdict(list)
-        for event in self._history:
-            seen[event["task"]].append(event["ended"] - event["started"])
-        return {task: sum(each[-5:]) / len(each[-5:]) for task, each in seen.items()}
+    def _durations(self) -> dict[str, list[float]]:
+        """Task -> seconds of its last few attempts."""
+        return find(self.home / "durations.json", dict[str, list[float]]) or {}
 
     def estimate(self, task: str) -> float | None:
-        return self._durations.get(task)
+        seen = self._durations.get(task)
+        return sum(seen) / len(seen) if seen else None
+
+    def _learn(self) -> None:
+        ran = [e for e in self.events if e["event"] == "attempt" and e["lane"] is not None]
+        for e in ran:
+            seconds = (e["ended"] - e["started"]) * e["share"]
+            self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]
+        if ran:
+            dump(self.home / "durations.json", self._durations)
+
+    def _remember(self, text: str) -> None:
+        """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
+        attempts = [e for e in self.events if e["event"] == "attempt"]
+        clean = "_snapshot" in self.__dict__ and self._snapshot.tree == self._snapshot.head
+        if not clean or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
+            return
+        root = Path(self.plan.root)
+        declared = [root / path for task in self.plan.tasks for path in (*task.reads, *task.writes)]
+        said = f"{len(attempts)} tasks are up to date: nothing has changed since they were last looked at\n{text}"
+        try:
+            unchanged.remember(self.home, root, self.info.words, [*self.engine.installed(root), *declared], said)
+        except (OSError, EngineError):
+            return  # then the next run looks at everything again
 
     def record(self, event: Mapping[str, object]) -> None:
         self.events.append({"event": "attempt", **event})
@@ -272,7 +288,10 @@ class Session:
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:
         try:
+            self._learn()
             status, text = self._close(self, result, interrupted)
+            if status == 0 and not interrupted:
+                self._remember(text)
             self.ledger.write("run-ended", at=time.time(), status=status, interrupted=interrupted)
             if "measuring" in self.__dict__:
                 self.measuring.cache.shrink()

@@ -132,6 +132,9 @@ class Engine(Protocol):
     def tool(self, name: str, root: Path) -> Path:
         """A program or library that it works with, for an embedded generator. Raises EngineError."""
 
+    def installed(self, root: Path) -> tuple[Path, ...]:
+        """Files whose change means another version of it. Raises EngineError."""
+
     def config_files(self) -> tuple[str, ...]:
         """Files that, where the project has them, every result depends on: configuration and lock file."""
 

@@ -29,6 +29,7 @@ from pipeline.results import Outcome
 HERE = Path(__file__).parent
 PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
 OLDEST_NODE = 20
+PACKAGES = ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
 CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
 )
@@ -71,11 +72,14 @@ class StrykerJS:
         self.node()
         packages = [
             f"{p.rpartition('/')[2]} {json.loads((_package(root, p) / 'package.json').read_text())['version']}"
-            for p in ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
+            for p in PACKAGES
         ]
         ours = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HERE.glob("*.mjs")))).hexdigest()[:12]
         command = ["command", *self.config.command] if self.config.command else []
         return " ".join([*packages, f"node v{self._node_major}", *command, ours])
+
+    def installed(self, root: Path) -> tuple[Path, ...]:
+        return (Path(self.node()), *(_package(root, p) / "package.json" for p in PACKAGES))
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
