@@ -60,11 +60,6 @@ class Repository:
         found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", ok=(0, 1, 128))
         return found.text.strip() if found.exit_code == 0 else None
 
-    def branch(self) -> str | None:
-        """The branch that is checked out, or None where HEAD is detached."""
-        found = self.git("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
-        return found.text.strip() if found.exit_code == 0 else None
-
     def is_ancestor(self, older: str, newer: str) -> bool:
         return self.git("merge-base", "--is-ancestor", older, newer, ok=(0, 1, 128)).exit_code == 0
 
