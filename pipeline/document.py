@@ -46,8 +46,8 @@ class EngineDocument:
     """The program that mutates and tests."""
 
     use: Annotated[
-        Literal["stryker-js", "stryker-net", "report"],
-        "Which engine; report: any program that writes a mutation-testing report",
+        Literal["stryker-js"],
+        "Which engine",
     ] = "stryker-js"
     concurrency: Annotated[
         int | Literal["auto"], WORKERS, "Worker processes of one engine run; auto: cores // n, at least 1"

@@ -162,7 +162,7 @@ class Landing:
             return None
         content = repo.files(commit).get(scope.write)
         if dirty:
-            waiting = len(sorted_out.new)
+            waiting = len(sorted_out.ours)
             detail = f"commit {', '.join(dirty)}, run again: {waiting} tests land for nothing"
             return Landed(Outcome.OK, detail, True, content, _titles(sorted_out.mine), _titles(sorted_out.theirs))
         self.on.off.pop(scope.write, None)

@@ -15,7 +15,7 @@ GENERATION = "generation"
 class EngineConfig:
     """The program that mutates and tests."""
 
-    use: Literal["stryker-js", "stryker-net", "report"] = "stryker-js"
+    use: Literal["stryker-js"] = "stryker-js"
     concurrency: int | Literal["auto"] = "auto"  # worker processes of one engine run; auto: cores // n, at least 1
     needs: tuple[str, ...] = ()  # declared tasks that must have run before any baseline
     command: tuple[str, ...] = ()  # another engine binary, with leading arguments; () means the project's own

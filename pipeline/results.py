@@ -184,7 +184,7 @@ def find(path: Path, type_: type[T]) -> T | None:
         if known is None or known[0] != version or not isinstance(known[1], type_):
             known = _read[path] = version, load(path, type_)
         return cast(T, known[1])
-    except (OSError, ValueError, cattrs.errors.BaseValidationError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, cattrs.errors.BaseValidationError):
         return None
 
 

@@ -323,3 +323,49 @@ def test_packages_that_are_not_installed_are_named_with_the_remedy(project: Proj
 def test_packages_may_be_installed_above_the_project(project: Project) -> None:
     (project.root / "node_modules").rename(project.root.parent / "node_modules")
     assert project.measure("sign")["sign"].outcome is Outcome.OK
+
+
+# -- names, and reports that cannot be true
+
+
+@pytest.mark.parametrize("name", ["[id]", "cl [amp] é", "a(b)+c{d}", "at@home!"])
+def test_a_name_full_of_pattern_characters_is_that_one_file(project: Project, name: str) -> None:
+    project.write(
+        {
+            f"src/{name}.js": "export function twice(n) {\n  return n * 2;\n}\n",
+            f"test/{name}.test.js": f"{ASSERT}import {{ twice }} from '../src/{name}.js';\n"
+            "it('doubles', () => {\n  assert.equal(twice(2), 4);\n});\n",
+            **EACH_OTHER,
+            **each_others_tests("is even"),
+        }
+    )
+    measured = project.measure(name, "even")
+    assert {m.outcome for m in measured.values()} == {Outcome.OK}
+    assert {m.file for m in measured[name].mutants} == {f"src/{name}.js"}
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ("r.files = {};", "the report has no mutant of src/even.js, which holds some"),
+        ("for (const f of Object.values(r.files)) f.mutants = [];", "the report has no mutant of src/even.js"),
+        (
+            "for (const f of Object.values(r.files)) for (const m of f.mutants) m.status = 'Timeout';",
+            "mutants timed out: nothing was judged",
+        ),
+    ],
+)
+def test_a_report_that_cannot_be_true_is_hollow(project: Project, tmp_path: Path, change: str, detail: str) -> None:
+    project.write({**EACH_OTHER, **each_others_tests("is even")})
+    wrapper = tmp_path / "engine.mjs"
+    wrapper.write_text(
+        "import fs from 'node:fs';\nimport { spawnSync } from 'node:child_process';\n"
+        "const stryker = 'node_modules/@stryker-mutator/core/bin/stryker.js';\n"
+        "spawnSync(process.execPath, [stryker, ...process.argv.slice(2)]);\n"
+        "const { overrides } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES));\n"
+        "const file = overrides.jsonReporter.fileName;\nconst r = JSON.parse(fs.readFileSync(file));\n"
+        f"{change}\nfs.writeFileSync(file, JSON.stringify(r));\n"
+    )
+    found = project.measure("even", config=EngineConfig(command=("node", str(wrapper))))["even"]
+    assert found.outcome is Outcome.HOLLOW_REPORT
+    assert detail in found.detail

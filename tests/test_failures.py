@@ -259,3 +259,12 @@ def rule(name: str) -> dict[str, object]:
         f"  assert.equal({name}(3), '{name}');\n}});",
     }
     return {"match": f"src/{name}.js", "text": json.dumps({"tests": [unit]}), "delay": 3}
+
+
+@pytest.mark.parametrize("text", ["null", "3", "[]", "{}", "{", '"x"'])
+def test_a_target_that_is_anything_but_ours_is_made_again(driven: World, text: str) -> None:
+    for name in ("baseline", "survivors", "inputs", "candidates.0", "proofs.0", "landed", "confirmed"):
+        driven.write(f"cache/scopes/src%2Fcart.js/{name}.json", text)
+    assert driven.doit("-n", "2", "mutate").ending("src/cart.js") == "landed"
+    assert driven.measured() == set()
+    assert len(driven.subjects()) == 3

@@ -205,3 +205,12 @@ def test_any_program_may_be_the_generator(driven: World, tmp_path: Path) -> None
     assert event["outcome"] == "ok" and event["tokens"]["source"] == "not measured"
     driven.doit("-n", "2", "-a", "mutate")
     assert not driven.events("call")
+
+
+def test_a_run_that_only_calls_a_model_has_no_ratio_of_lanes(driven: World) -> None:
+    driven.use_claude()
+    driven.script([{"match": "*", "special": "rate-limit"}])
+    driven.doit("-n", "2", "mutate", code=1)
+    again = driven.doit("-n", "2", "mutate", code=1)
+    assert "rate-limited" in again.out
+    assert "ceiling" not in again.out

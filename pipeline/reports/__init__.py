@@ -15,8 +15,9 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     def report() -> None:
         print(summary.text(session, summary.all_outcomes(session)))
 
-    def show_plan(scope: str | None) -> None:
+    def show_plan(scope: str | None) -> bool:
         print(plan.text(session, scope or None))
+        return not scope or scope in session.scopes
 
     yield {
         "basename": "plan",

@@ -126,7 +126,9 @@ def _ending(
     if landed.titles:
         return LANDED, _beside(landed)
     if left.survivors:
-        return EXHAUSTED, _beside(landed)
+        dropped = [d for work in worked for d in work.dropped]
+        why = f"{len(dropped)} candidates were dropped; {dropped[0].title}: {dropped[0].reason}" if dropped else ""
+        return EXHAUSTED, ", ".join(filter(None, [_beside(landed), why]))
     return CONVERGED, "no mutants" if baseline.outcome is Outcome.NO_MUTANTS else _beside(landed)
 
 
@@ -268,7 +270,7 @@ def _lanes(events: Sequence[Mapping[str, Any]]) -> list[str]:
     runs = len({(e.get("slot"), e["started"]) for e in ran if e.get("engine_run")})
     lanes = f"validation {v:.1f} s with {runs} engine runs, generation {g:.1f} s with {len(calls)} calls"
     said = [f"{wall:.1f} s for {len(ran)} tasks: {lanes}"]
-    if g + v > 0 and calls:
+    if g > 0 and v > 0:
         f = g / (g + v)
         verdict = "two lanes are worth having" if f >= THRESHOLD else "one lane would do"
         said.append(

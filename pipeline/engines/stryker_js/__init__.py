@@ -29,6 +29,7 @@ from pipeline.results import Outcome
 HERE = Path(__file__).parent
 PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
 OLDEST_NODE = 20
+INSTRUMENTED = "stryMutAct_"  # the name of Stryker's switch: a file that has it has mutants
 PACKAGES = ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
 CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
@@ -188,6 +189,8 @@ class StrykerJS:
                 report = json.loads((scratch / "report.json").read_text())
             except (OSError, ValueError):
                 return _failure(finished, log)
+            if unmatched := re.search(rb'Glob pattern "(.*)" did not result in any files', finished.out + finished.err):
+                return Measured(Outcome.HOLLOW_REPORT, f"Stryker found no file {unmatched[1].decode(errors='replace')}")
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
             files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
             return _Report(report, {f: place.read_text() for f, place in files.items()}, finished.peak_bytes)
@@ -205,7 +208,7 @@ class StrykerJS:
             "scopes": [{"mutate": s.mutate, "tests": tests[s.name]} for s in scopes],
             "overrides": {
                 "mutate": [_literal(f) for s in scopes for f in s.mutate],
-                "mochaOptions": {"spec": [_literal(t) for t in spec]},
+                "mochaOptions": {"spec": spec},  # mocha takes a name that exists for what it is
                 "testRunner": "doit-mutate",
                 "plugins": [str(HERE / "scoped_runner.mjs")],
                 "coverageAnalysis": "perTest",
@@ -315,9 +318,9 @@ def _scope_result(root: Path, scope: Scope, run: _Report, plain: TestRun) -> Mea
     file_of_test = _test_files(report)
     try:
         for file in scope.mutate:
-            if file not in report["files"]:
-                continue  # nothing in it to mutate
-            raws = raw_mutants(report, file)
+            raws = raw_mutants(report, file) if file in report["files"] else ()
+            if not raws and INSTRUMENTED in run.instrumented.get(file, INSTRUMENTED):
+                return Measured(Outcome.HOLLOW_REPORT, f"the report has no mutant of {file}, which holds some")
             source = (root / file).read_bytes().decode()
             for raw, mutant in zip(raws, identify(raws, file, source.replace("\r\n", "\n")), strict=True):
                 mine = tuple(sorted({file_of_test.get(t, "") for t in raw.covered_by} & set(plain.files)))
@@ -338,6 +341,8 @@ def _scope_result(root: Path, scope: Scope, run: _Report, plain: TestRun) -> Mea
         )
     if all(m.status in (Status.IGNORED, Status.PENDING) for m in mutants):
         return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants were ignored or left pending")
+    if len(mutants) > 1 and all(m.status is Status.TIMEOUT for m in mutants):
+        return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants timed out: nothing was judged")
     return Measured(
         Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
         Switch(files, ids), plain.seconds, run.peak_bytes,
@@ -412,5 +417,5 @@ def _loaded(folder: Path, root: Path) -> set[str]:
 
 
 def _literal(path: str) -> str:
-    """A path as a glob that matches it alone."""
-    return re.sub(r"([\[\]{}()*?!+@\\])", r"\\\1", path)
+    """A path as a glob that matches it alone. Stryker turns backslashes into slashes: a class of one escapes."""
+    return re.sub(r"([\[{}()*?!+@])", r"[\1]", path).replace("[!]", "!")
