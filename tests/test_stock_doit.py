@@ -13,7 +13,7 @@ import pytest
 from doit import cmd_run
 from doit.doit_cmd import DoitMain
 
-from pipeline.runner import Run
+from pipeline.command import Run
 
 # One process for all command lines of a case, and a fork of it for each: most of a run's time is the import of doit.
 OURS = """
