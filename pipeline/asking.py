@@ -19,10 +19,10 @@ import attrs
 
 from pipeline import process
 from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, read, reply
+from pipeline.host import Slot
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, block, mutate
 from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test, write_bytes
-from pipeline.runner import Slot
 from pipeline.session import Session
 
 

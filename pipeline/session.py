@@ -20,12 +20,13 @@ import attrs
 import filelock
 
 from pipeline import ledger, process, unchanged
+from pipeline.action import Refusal
 from pipeline.engines import Engine, EngineError, get_engine
+from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope
 from pipeline.results import dump, find, write_bytes
-from pipeline.runner import Refusal, RunInfo, Slot
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
 

@@ -17,13 +17,13 @@ from pipeline import asking, process
 from pipeline.engines import EngineError, Measured
 from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
+from pipeline.host import Attempt, Slot
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
 from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, is_survivor, score
 from pipeline.proof import Bench, prove
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, Test, converter, dump, find
-from pipeline.runner import Attempt, Slot
 from pipeline.session import Session
 from pipeline.store import Stored, digest
 from pipeline.worktree import GitError, Worktree

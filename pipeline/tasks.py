@@ -13,9 +13,10 @@ from typing import Any
 from doit.tools import config_changed
 
 from pipeline import freshness, reports
+from pipeline.action import Step
+from pipeline.host import Attempt, Performer, Slot
 from pipeline.model import GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates
-from pipeline.runner import Attempt, Performer, Slot, Step
 from pipeline.session import Session
 
 Dict = dict[str, Any]

@@ -24,9 +24,9 @@ from doit.cmd_base import ModuleTaskLoader
 from doit.doit_cmd import DoitMain
 
 from pipeline import process
-from pipeline.host import Slots
+from pipeline.action import Refusal, Step
+from pipeline.host import Attempt, RunInfo, Slot, Slots
 from pipeline.results import Outcome
-from pipeline.runner import Attempt, Refusal, RunInfo, Slot, Step
 
 TaskDict = dict[str, Any]
 OK = Attempt(Outcome.OK)
@@ -713,7 +713,8 @@ DODO = """
     from pathlib import Path
     from pipeline import process
     from pipeline.results import Outcome
-    from pipeline.runner import Attempt, Step
+    from pipeline.action import Step
+    from pipeline.host import Attempt
 
     class Host:
         pools, engine_peak_bytes, engine_workers = {"generation": 2}, None, None

@@ -116,7 +116,7 @@ CONFIG = """
     def task_two(): return {"actions": ["echo two"], "uptodate": [True]}
 """
 POOLS = """
-    from pipeline.runner import Step
+    from pipeline.action import Step
     class Host:
         def __getattr__(self, name): raise AssertionError("the host was asked for " + name)
     def task_measure():

@@ -1,0 +1,52 @@
+"""What a task with a pool is to doit: one action, a Step. And how a run is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from doit.action import BaseAction
+from doit.exceptions import BaseFail, InvalidDodoFile, InvalidTask, TaskError
+
+from pipeline import schedule
+from pipeline.host import Host, Performer
+
+
+class Refusal(InvalidDodoFile):  # type: ignore[misc]
+    """The run must not begin: said as an error, without a traceback; exit 3."""
+
+
+class Step(BaseAction):  # type: ignore[misc]
+    """The one action of a task with a pool. Never touches sys.stdout, which all threads share.
+
+    performer(keys, slot) performs every task of a started set at once; tasks of one batch have the same one.
+    """
+
+    def __init__(self, host: Host, key: Hashable, performer: Performer) -> None:
+        self.host, self.key, self.performer = host, key, performer
+        self.task: Any = None  # doit's, set by it
+        self.out = self.err = ""
+        self.result: str | None = None
+        self.values: dict[str, object] = {}
+
+    def execute(self, out: object = None, err: object = None) -> BaseFail:
+        """Only where doit's own runner comes to it: a pool's task that was created while doit ran."""
+        return TaskError(f"{self}: a task with a pool must be there before the run starts")
+
+    def __str__(self) -> str:
+        return f"Step: {self.key}"
+
+
+def meta(task: Any, key: str) -> Any:
+    return (task.meta or {}).get(key)
+
+
+def check_pool(task: Any, lanes: schedule.Lanes) -> None:
+    """Raises InvalidTask where a task could never get what it needs."""
+    pool = meta(task, "pool")
+    if pool is None:
+        return
+    if pool not in lanes.capacity:
+        raise InvalidTask(f"{task.name}: no pool is named {pool!r}; there are {', '.join(sorted(lanes.capacity))}")
+    if len(task.actions) != 1 or not isinstance(task.actions[0], Step):
+        raise InvalidTask(f"{task.name}: a task with a pool has one action, a Step")

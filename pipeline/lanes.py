@@ -1,0 +1,419 @@
+"""doit's runner on schedule.py: tasks with a pool in lanes, all else as doit would.
+
+In: doit tasks, those with `meta["pool"]` made of one `Step` each. Out: their steps performed in lanes, doit's database
+kept task by task, one event for each attempt to the host.
+
+The main thread decides, judges, reports and saves; it alone touches doit. A worker thread performs one set of tasks and
+ends. A task without a pool (a group, an ordinary doit task of the same dodo) takes no slot and runs in the main thread,
+one at a time, as doit would; results that arrive meanwhile wait for it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import queue
+import select
+import sys
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from doit import runner
+from doit.exceptions import BaseFail, InvalidTask, TaskError, TaskFailed
+from doit.reporter import ConsoleReporter, JsonReporter, ZeroReporter
+
+from pipeline import process, schedule
+from pipeline.action import check_pool, meta
+from pipeline.host import Attempt, Host, Slot, Slots
+from pipeline.model import VALIDATION
+from pipeline.results import Outcome
+from pipeline.signals import Signals, end_own_children
+from pipeline.state import State
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    """A node that doit has handed out and that is not running."""
+
+    node: Any
+    since: float  # when it became ready
+    ready: schedule.Ready
+
+    @property
+    def task(self) -> Any:
+        return self.node.task
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.ready.reads or self.ready.writes)
+
+
+@attrs.define(eq=False)
+class Running:
+    """A set of tasks in a worker thread, which fills in how it went."""
+
+    start: schedule.Start
+    members: Sequence[_Waiting]
+    slot: Slot
+    thread: threading.Thread = attrs.field(init=False)
+    started: float = 0.0
+    ended: float = 0.0
+    cpu_seconds: float = 0.0  # of the programs that it ran
+    attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
+    error: BaseFail | None = None
+
+    def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
+        steps = [each.task.actions[0] for each in self.members]
+        self.started = time.time()
+        with process.cpu_account() as cpu_seconds:
+            try:
+                self.attempts = dict(steps[0].performer([step.key for step in steps], self.slot))
+            except process.Stopped:
+                self.error = TaskFailed("interrupted", report=False)
+            except BaseException as error:  # nothing else would tell the main thread
+                self.error = TaskError(f"{', '.join(self.start.names)}: {type(error).__name__}", error)
+            self.cpu_seconds = cpu_seconds()
+        self.ended = time.time()
+        inbox.put(self)
+
+
+class LanesRunner(runner.Runner):  # type: ignore[misc]
+    """Asks doit for tasks until it has none to give, starts what schedule.startable says, and saves what ends."""
+
+    def __init__(
+        self, *args: Any, host: Host, plan: Sequence[Any], lanes: schedule.Lanes, signals: Signals,
+        inbox: queue.SimpleQueue[Running | None],
+    ) -> None:  # fmt: skip
+        super().__init__(*args)
+        self._host, self._lanes, self._signals, self._inbox = host, lanes, signals, inbox
+        self._state = State(self.dep_manager, [task.name for task in plan])
+        self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
+        self._priorities = schedule.Priorities(_work(task, host) for task in plan)
+        self._unfinished: dict[str, set[str]] = defaultdict(set)  # by kind, for `after`
+        for task in plan:
+            if kind := meta(task, "kind"):
+                self._unfinished[kind].add(task.name)
+        self._dispatcher: Any = None
+        self._exhausted = self._held = False  # doit has no more tasks; none until another has ended
+        self._order = 0
+        self._done: deque[Any] = deque()  # nodes to give back to doit
+        self._blocked: dict[str, list[Any]] = defaultdict(list)  # by the kind that they wait for
+        self._ready: dict[str, _Waiting] = {}
+        self._running: list[Running] = []
+        self._told = False  # that it is stopping
+
+    @property
+    def _stopped(self) -> bool:
+        return bool(self._stop_running or self._signals.hit)
+
+    def run_tasks(self, task_dispatcher: Any) -> None:
+        self._dispatcher = task_dispatcher
+        try:
+            self._guarded(self._greet)
+            while self._guarded(self._turn):
+                pass
+        except BaseException:
+            self._slots.close()
+            process.stop_all()
+            for running in self._running:
+                running.thread.join()
+            raise
+
+    def _guarded(self, act: Callable[[], bool]) -> bool:
+        """Where nobody reads standard output any more (`| head`), stop as for a signal."""
+        try:
+            return act()
+        except BrokenPipeError:
+            if self._signals.hit or not _unread():
+                raise
+            self._signals.stop()
+            return True
+
+    def _greet(self) -> bool:
+        self.say(self._lanes.line)
+        self._warn_of_memory()
+        return True
+
+    def _turn(self) -> bool:
+        """Start what can start, then wait for one thing to end. False when all is over."""
+        if self._stopped:
+            self._slots.close()
+        else:
+            self._release()
+            self._pull()
+            self._start()
+            if self._done:
+                return True
+        if not self._running:
+            return not self._stopped and self._unblock()
+        if self._signals.hit and not self._told:
+            self._told = True
+            self.say("stopping: running tasks are being ended; once more to kill them")
+        sys.stdout.flush()
+        ended = self._inbox.get()
+        if ended is not None:  # None: a signal came, or an extra slot is free again
+            self._end(ended)
+        return True
+
+    def _pull(self) -> None:
+        """Take nodes from doit until it holds on. One at a time if serial, so that its order is doit's own, but for a
+        batch, whose other members come later."""
+        while not self._exhausted and not self._stopped:
+            enough = self._lanes.serial and (
+                self._running or any(not waiting.ready.batch for waiting in self._ready.values())
+            )
+            if not self._done and (self._held or enough):
+                return
+            try:
+                got = self._dispatcher.generator.send(self._done.popleft() if self._done else None)
+            except StopIteration:
+                self._exhausted = True
+                break
+            self._held = got == "hold on"
+            if self._held:
+                continue
+            kind = meta(got.task, "after")
+            if kind and got.run_status is None and self._unfinished[kind]:
+                self._blocked[kind].append(got)
+            else:
+                self._consider(got)
+        self._done.clear()  # doit has nothing more to give for them
+
+    def _release(self) -> None:
+        """`after: K` is over when every task of kind K has ended."""
+        for kind in [kind for kind in self._blocked if not self._unfinished[kind]]:
+            for node in self._blocked.pop(kind):
+                self._consider(node)
+
+    def _unblock(self) -> bool:
+        """Nothing runs and nothing can start. True where what was waited for will never run, so that all is over."""
+        never = [
+            kind for kind in self._blocked if not any(name in self._dispatcher.nodes for name in self._unfinished[kind])
+        ]
+        for kind in never:
+            self._unfinished[kind].clear()
+        if not never and not (self._exhausted and not self._blocked):
+            stuck = [*self._dispatcher.waiting, *(node for nodes in self._blocked.values() for node in nodes)]
+            raise InvalidTask(f"tasks wait for each other: {', '.join(sorted({node.task.name for node in stuck}))}")
+        return bool(never)
+
+    def _consider(self, node: Any) -> None:
+        """A node whose dependencies have ended. What has locks is judged when it holds them, all else now."""
+        task, meta = node.task, node.task.meta or {}
+        check_pool(task, self._lanes)
+        self._order += 1
+        ready = schedule.Ready(
+            task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
+            frozenset(meta.get("writes", ())), meta.get("batch"),
+        )  # fmt: skip
+        waiting = _Waiting(node, time.time(), ready)
+        if not waiting.locked and not self._judge(waiting):
+            return
+        if not task.actions and not waiting.locked:
+            self._run_here(waiting)
+        else:
+            self._ready[task.name] = waiting
+
+    def _judge(self, waiting: _Waiting) -> bool:
+        """Must it run? If not (up to date, ignored, a dependency failed, setup tasks first) it is doit's again."""
+        node = waiting.node
+        if self.select_task(node, self._dispatcher.tasks):
+            return True
+        if node.run_status == "up-to-date" and waiting.ready.pool:
+            now = time.time()
+            self._record(waiting, None, now, now, Outcome.CACHED, {})
+        self._give_back(node, None)
+        return False
+
+    def _give_back(self, node: Any, seconds: float | None) -> None:
+        self._done.append(node)
+        if node.run_status != "run":
+            self._priorities.ended(node.task.name, seconds)
+            if kind := meta(node.task, "kind"):
+                self._unfinished[kind].discard(node.task.name)
+
+    def _start(self) -> None:
+        if not self._ready or self._stopped:
+            return
+        with self._slots.lock:
+            starts = schedule.startable(
+                [waiting.ready for waiting in self._ready.values()], self._lanes.capacity, self._slots.in_use(),
+                [running.start for running in self._running], self._priorities, serial=self._lanes.serial,
+            )  # fmt: skip
+            taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
+        here: list[_Waiting] = []
+        for start, index in zip(starts, taken, strict=True):
+            members = [self._ready.pop(name) for name in start.names]
+            members = [each for each in members if not self._stopped and (not each.locked or self._judge(each))]
+            if start.pool is None or index is None:
+                here += members
+            elif members and not self._stopped:
+                self._launch(members, Slot(start.pool, index, self._lanes.workers, self._slots))
+            else:
+                self._slots.give(start.pool, index)
+        for each in here:
+            if not self._stopped:
+                self._run_here(each)
+
+    def _launch(self, members: Sequence[_Waiting], slot: Slot) -> None:
+        for each in members:
+            self._state.begin(each.task)
+            if each.task.teardown:
+                self.teardown_list.append(each.task)
+            self.reporter.execute_task(each.task)
+            each.task.executed = True
+        running = Running(schedule.Start.of([each.ready for each in members]), members, slot)
+        running.thread = threading.Thread(target=running.work, args=(self._inbox,), name=members[0].task.name)
+        running.thread.start()
+        self._running.append(running)
+
+    def _end(self, running: Running) -> None:
+        running.thread.join()
+        self._running.remove(running)
+        self._slots.give(running.slot.lane, running.slot.index)
+        for waiting in running.members:
+            task, step = waiting.task, waiting.task.actions[0]
+            attempt = running.attempts.get(step.key)
+            if attempt is not None:
+                self._show(task, attempt)
+            fail = self.process_task_result(waiting.node, self._verdict(task, attempt, running.error))
+            if attempt is not None and attempt.line:
+                self.say(f"   {task.name}: {attempt.line}")
+            outcome = attempt.outcome if attempt else Outcome.INTERRUPTED if self._signals.hit else Outcome.CRASHED
+            if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
+                outcome = Outcome.CRASHED
+            # The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides.
+            share = 1 / len(running.members)
+            shared = {"slot": running.slot.index, "share": share, "cpu_seconds": running.cpu_seconds * share}
+            failure = {"failure": fail.message} if fail else {}
+            fields = {**(attempt.fields if attempt else {}), **shared, **failure}
+            self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
+            self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
+
+    def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
+        if error is not None:
+            # A step whose children we ended may fail in any way it can: no bug, and no traceback.
+            return TaskFailed("interrupted", report=False) if self._signals.hit else error
+        if attempt is None:
+            return TaskFailed(f"{task.name}: ended without a result")
+        if attempt.outcome is Outcome.INTERRUPTED:
+            return TaskFailed(attempt.failure or "interrupted", report=False)
+        if attempt.failure is not None:
+            return TaskFailed(attempt.failure)
+        missing = [target for target in task.targets if not Path(target).exists()]
+        return TaskFailed(f"{task.name}: ended without its target {', '.join(missing)}") if missing else None
+
+    def _run_here(self, waiting: _Waiting) -> None:
+        """A task without a pool, in the main thread."""
+        node, task = waiting.node, waiting.task
+        if task.actions:
+            self._state.begin(task)
+        started = time.time()
+        try:
+            with self._signals.raising():
+                fail = self.execute_task(task)
+        except KeyboardInterrupt:
+            end_own_children()
+            return
+        ended = time.time()
+        fail = self.process_task_result(node, fail)
+        if task.actions:
+            outcome = Outcome.OK if fail is None else Outcome.CRASHED
+            self._record(waiting, None, started, ended, outcome, {})
+        self._give_back(node, ended - started)
+
+    def process_task_result(self, node: Any, base_fail: BaseFail | None) -> BaseFail | None:
+        """As doit's, with the state of the inputs when the task began; what can't be saved is the task's failure."""
+        fail = base_fail or self._state.save(node.task)
+        if fail is None:
+            node.run_status = "successful"
+            self.reporter.add_success(node.task)
+        else:
+            self._handle_task_error(node, fail)
+        return fail
+
+    def _handle_task_error(self, node: Any, base_fail: BaseFail) -> None:
+        super()._handle_task_error(node, base_fail)
+        self._state.commit()
+
+    def _record(
+        self, waiting: _Waiting, lane: str | None, started: float, ended: float, outcome: Outcome,
+        fields: Mapping[str, object],
+    ) -> None:  # fmt: skip
+        plan = {key: meta(waiting.task, key) for key in ("kind", "scope", "round")}
+        times = {"ready": waiting.since, "started": started, "ended": ended}
+        self._host.record({**fields, "task": waiting.task.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
+
+    # What people see
+
+    def say(self, text: str) -> None:
+        """A line of our own: through doit's console reporters, but not those that are there to be silent."""
+        if isinstance(self.reporter, ConsoleReporter) and not isinstance(self.reporter, ZeroReporter):
+            self.reporter.write(f"{text}\n")
+
+    def _show(self, task: Any, attempt: Attempt) -> None:
+        task.actions[0].out = attempt.output
+        if attempt.output and task.verbosity == 2:
+            sys.stdout.write(attempt.output if attempt.output.endswith("\n") else f"{attempt.output}\n")
+
+    def _warn_of_memory(self) -> None:
+        slots, each = self._lanes.capacity[VALIDATION], self._host.engine_peak_bytes
+        if not each:
+            return
+        import psutil
+
+        free = psutil.virtual_memory().available
+        if slots * each > free:
+            text = (
+                f"warning: validation {slots} × {each / 2**30:.1f} GiB an engine run needs more than the "
+                f"{free / 2**30:.1f} GiB of memory that are free; -n {max(1, free // each)} fits"
+            )
+            if isinstance(self.reporter, JsonReporter):
+                sys.stderr.write(f"{text}\n")  # it keeps that for its document
+            self.say(text)
+
+    def finish(self) -> int:
+        """doit's, without the end of the report: that waits for the host's summary."""
+        self.dep_manager.close()
+        self.teardown()
+        result: int = self.final_result
+        return result
+
+    def complete(self, summary: str) -> None:
+        """End the report; doit's JSON document stays one."""
+        if not isinstance(self.reporter, JsonReporter):
+            self.reporter.complete_run()
+            if summary:
+                self.say(summary)
+            return
+        stream, self.reporter.outstream = self.reporter.outstream, io.StringIO()
+        self.reporter.complete_run()
+        document = json.loads(self.reporter.outstream.getvalue())
+        json.dump(document | {"lanes": self._lanes.line, "summary": summary}, stream)
+
+
+def _unread() -> bool:
+    """Has the reader of standard output gone? What is written from now on then goes nowhere."""
+    poll = select.poll()
+    poll.register(1, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return True
+
+
+def _work(task: Any, host: Host) -> schedule.Work:
+    meta = task.meta or {}
+    return schedule.Work(
+        task.name, (*task.task_dep, *task.setup_tasks, *task.calc_dep), meta.get("kind"), meta.get("scope"),
+        frozenset((*meta.get("reads", ()), *meta.get("writes", ()))),
+        host.estimate(task.name) if meta.get("pool") else 0.0,
+    )  # fmt: skip
