@@ -5,17 +5,18 @@ Waves are how a plan is judged, never how it is run: the scheduler keeps no barr
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
 
-from pipeline import packing
 from pipeline.model import VALIDATION
+from pipeline.packing import Graph, Packing, Scopes
 
 SETS = 3  # the most paths that a finding names
+TRIALS = 50_000  # jobs packed to try all sets of one size: about a second at most
 
 
 @attrs.frozen
@@ -37,6 +38,7 @@ class Waves:
     of: Mapping[str, int]  # job → its wave, from 0
     bound: int  # no assignment has fewer waves
     chain: int  # the longest chain of needs, in jobs
+    packing: Packing = attrs.field(repr=False, eq=False)  # what the questions below are answered from
 
     @cached_property
     def count(self) -> int:
@@ -64,45 +66,59 @@ class Finding:
     jobs: int  # of the plan
     before: int  # waves of the plan
     after: int  # waves with these paths out of all scopes
-    hoisted: int  # waves where one more job at the end alone writes them, and needs all former writers
+    hoisted: int | None  # waves where one more job at the end alone writes them, and needs all former writers; None:
+    # not counted, of an overlap
     chain: int  # the longest chain of needs of the plan, in jobs
 
 
 def waves(jobs: Sequence[Job]) -> Waves:
-    """First fit, by the longest chain behind a job, then in declared order. Names are unique, needs known, no cycle."""
-    graph, scopes = _graph(jobs), _scopes(jobs)
-    found = packing.first_fit(graph, scopes)
-    return Waves(
-        {job.name: wave for job, wave in zip(jobs, found, strict=True)}, packing.least(graph, scopes), graph.chain
-    )
+    """The plan in waves, by the rule of packing.py. Names are unique, needs are known, and there is no cycle."""
+    packing = Packing(_graph(jobs), _scopes(jobs))
+    of = {job.name: wave for job, wave in zip(jobs, packing.waves(), strict=True)}
+    return Waves(of, packing.bound(), packing.graph.chain, packing)
 
 
-def single_costs(jobs: Sequence[Job], plan: Waves) -> Mapping[str, int]:
-    """For every path that two jobs or more write, the waves of the plan without it: no more than it has now."""
-    return {path: _without(jobs, plan, (path,)) for path in _shared(jobs)}
+def single_costs(plan: Waves) -> Mapping[str, int]:
+    """For every path that two jobs or more write, the waves of the plan without it, and without what is under it.
+
+    Exactly what `waves` finds then, but no more than the plan has: its waves as they are would still do.
+    """
+    scopes = plan.packing.scopes
+    return {scopes.spelt[path]: _least(plan.packing, [path], plan.count) for path in scopes.shared()}
 
 
-def findings(jobs: Sequence[Job], plan: Waves) -> tuple[Finding, ...]:
+def findings(plan: Waves) -> tuple[Finding, ...]:
     """Paths that cost at least one wave and a tenth of all, the largest saving first.
 
-    Where no path alone does, the smallest sets of up to three that together do.
+    Where no path alone does, the smallest sets of up to three that together do. All sets are tried where that is quick
+    (TRIALS); in larger plans, those of which each path, for the jobs that queue for it, is in the way.
     """
+    enough = plan.count - max(1, math.ceil(plan.count / 10))
+    packing, jobs = plan.packing, len(plan.of)
+    shared = frozenset(packing.scopes.shared())
+    missed: set[frozenset[int]] = {frozenset()}
     for size in range(1, SETS + 1):
-        found = []
-        for paths in itertools.combinations(_shared(jobs), size):
-            after = _without(jobs, plan, paths)
-            if plan.count - after >= max(1, plan.count / 10):
-                found.append(_finding(jobs, plan, paths, after))
+        every = shared if size == 1 or math.comb(len(shared), size) * jobs <= TRIALS else frozenset()
+        sets = {paths | {path} for paths in missed for path in _next(packing, paths, shared, enough, every) - paths}
+        after = {paths: _least(packing, paths, enough + 1) for paths in sets}
+        found = [paths for paths, count in after.items() if count <= enough]
         if found:
-            return _sorted(found)
+            return _sorted(
+                _finding(plan, paths, plan.count, after[paths], hoisted=packing.hoisted(paths).count())
+                for paths in found
+            )
+        missed = sets
     return ()
 
 
-def overlaps(jobs: Sequence[Job], first: Finding) -> tuple[Finding, ...]:
+def overlaps(plan: Waves, first: Finding) -> tuple[Finding, ...]:
     """What every other shared path still costs once the paths of a finding are gone; the largest saving first."""
-    left = without(jobs, first.paths)
-    plan = waves(left)
-    return _sorted(_finding(left, plan, (path,), after) for path, after in single_costs(left, plan).items())
+    packing = plan.packing
+    gone = packing.scopes.within(packing.scopes.numbers(first.paths))
+    return _sorted(
+        _finding(plan, [path], first.after, _least(packing, [path, *gone], first.after), without=gone)
+        for path in packing.scopes.shared(gone)
+    )
 
 
 def critical_path(jobs: Sequence[Job]) -> tuple[float, tuple[str, ...]]:
@@ -135,69 +151,59 @@ def free_width(jobs: Sequence[Job]) -> int:
 def lower_bound(jobs: Sequence[Job], capacity: Mapping[str, int]) -> float:
     """Seconds that no run is quicker than, with so many slots in each pool.
 
-    The largest of the critical path, the work of each pool over its slots, and the work that queues for each path.
+    The largest of the critical path, the work of each pool over its slots, and for each path the work of all jobs that
+    write it and of the longest that only reads it.
     """
     work: dict[str | None, float] = defaultdict(float)
-    writers: dict[str, float] = defaultdict(float)
     for job in jobs:
         work[job.pool] += job.seconds
-        for path in {path.rstrip("/") for path in job.writes}:
-            writers[path] += job.seconds
     pools = [work[pool] / slots for pool, slots in capacity.items()]
-    return max([critical_path(jobs)[0], *pools, *writers.values()])
+    scopes, queues = _scopes(jobs), []
+    for path in range(len(scopes.paths)):
+        writers, readers = scopes.holders(path)
+        if writers:
+            reading = max((jobs[reader].seconds for reader in readers), default=0.0)
+            queues.append(sum(jobs[writer].seconds for writer in writers) + reading)
+    return max([critical_path(jobs)[0], *pools, *queues])
 
 
-def without(jobs: Sequence[Job], paths: Collection[str]) -> tuple[Job, ...]:
-    """The same jobs with paths, and all that is under them, out of what they read and write."""
-    return tuple(
-        attrs.evolve(job, reads=tuple(_keep(job.reads, paths)), writes=tuple(_keep(job.writes, paths))) for job in jobs
-    )
-
-
-def hoist(jobs: Sequence[Job], paths: Sequence[str]) -> tuple[Job, ...]:
-    """The same jobs where one more, at the end, alone writes the paths, and needs all that wrote them."""
-    names = {job.name for job in jobs}
-    name = next(name for name in map("wire{}".format, itertools.count()) if name not in names)
-    kept = [attrs.evolve(job, writes=tuple(_keep(job.writes, paths))) for job in jobs]
-    former = [job.name for job, left in zip(jobs, kept, strict=True) if job.writes != left.writes]
-    return (*kept, Job(name, tuple(former), writes=tuple(paths)))
-
-
-def _graph(jobs: Sequence[Job]) -> packing.Graph:
+def _graph(jobs: Sequence[Job]) -> Graph:
     number = {job.name: at for at, job in enumerate(jobs)}
-    return packing.Graph.of([[number[need] for need in job.needs] for job in jobs])
+    return Graph.of([[number[need] for need in job.needs] for job in jobs])
 
 
-def _scopes(jobs: Sequence[Job]) -> packing.Scopes:
-    return packing.Scopes([job.reads for job in jobs], [job.writes for job in jobs])
+def _scopes(jobs: Sequence[Job]) -> Scopes:
+    return Scopes.of([job.reads for job in jobs], [job.writes for job in jobs])
 
 
-def _within(path: str, paths: Iterable[str]) -> bool:
-    path = path.rstrip("/")
-    return any(path == each or path.startswith(f"{each}/") for each in (p.rstrip("/") for p in paths))
+def _least(packing: Packing, paths: Iterable[int], ceiling: int) -> int:
+    """The waves without these paths, where they are fewer than a ceiling; else the ceiling."""
+    gone = packing.scopes.within(paths)
+    return ceiling if packing.bound(gone) >= ceiling else min(ceiling, packing.count(gone))
 
 
-def _keep(mine: Iterable[str], paths: Collection[str]) -> Iterator[str]:
-    return (path for path in mine if not _within(path, paths))
+def _next(
+    packing: Packing, paths: Iterable[int], shared: frozenset[int], enough: int, every: frozenset[int]
+) -> frozenset[int]:
+    """Paths of which one has to join these for the plan to have few enough waves; `every` where none is known to."""
+    waves, path = packing.longest_queue(packing.scopes.within(paths))
+    if waves <= enough:
+        return every
+    return frozenset() if path is None else shared.intersection((path, *packing.scopes.over[path]))
 
 
-def _shared(jobs: Sequence[Job]) -> list[str]:
-    """Paths that two jobs or more write, or write something under, as they are first spelt."""
-    spelt = {path.rstrip("/"): path for job in reversed(jobs) for path in reversed(job.writes)}
-    writers: Counter[str] = Counter()
-    for job in jobs:
-        mine = [path.rstrip("/") for path in job.writes]
-        writers.update({each for path in mine for each in (path, *packing.above(path)) if each in spelt})
-    return sorted(spelt[path] for path, count in writers.items() if count > 1)
-
-
-def _without(jobs: Sequence[Job], plan: Waves, paths: Sequence[str]) -> int:
-    return min(plan.count, waves(without(jobs, paths)).count)
-
-
-def _finding(jobs: Sequence[Job], plan: Waves, paths: tuple[str, ...], after: int) -> Finding:
-    writers = sum(any(_within(path, paths) for path in job.writes) for job in jobs)
-    return Finding(paths, writers, len(jobs), plan.count, after, waves(hoist(jobs, paths)).count, plan.chain)
+def _finding(
+    plan: Waves,
+    paths: Iterable[int],
+    before: int,
+    after: int,
+    *,
+    hoisted: int | None = None,
+    without: Collection[int] = (),
+) -> Finding:
+    scopes = plan.packing.scopes
+    names = tuple(sorted(scopes.spelt[path] for path in paths))
+    return Finding(names, len(scopes.writing(paths, without)), len(plan.of), before, after, hoisted, plan.chain)
 
 
 def _sorted(found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -1,20 +1,22 @@
-"""Jobs packed into waves: by numbers, where analysis.py speaks of names. Pure.
+"""Jobs packed into waves, and bounds on them: by numbers, where analysis.py speaks of names. Pure.
 
 The rule is first fit. In a fixed order, each job goes into the earliest wave that is later than those of all its needs
 and in which no job is that it conflicts with. Two jobs conflict where one writes a path that the other reads or writes;
 a directory holds all that is under it.
 
-What a path has in which wave is a number whose bit k stands for wave k: no job is ever compared with another.
+The waves in which something holds a path are one number, whose bit k stands for wave k: no job is ever compared with
+another, and what a job cannot have is a few ORs.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 
 import attrs
 
-# What waves are kept for a path: those in which it is written itself, or something under it, and the same for reads.
+# What holds a path in a wave: somebody who writes it, or something under it, and the same for who reads.
 WRITTEN, WRITTEN_UNDER, READ, READ_UNDER = range(4)
 KINDS = 4
 
@@ -27,6 +29,7 @@ class Graph:
     waiting: Sequence[Sequence[int]]  # for each job, those that need it
     before: Sequence[int]  # the longest chain of jobs that it waits for
     behind: Sequence[int]  # the longest chain of jobs that wait for it
+    chain: int  # the longest of all, in jobs
 
     @classmethod
     def of(cls, needs: Sequence[Sequence[int]]) -> Graph:
@@ -47,100 +50,263 @@ class Graph:
         for job in reversed(order):
             for need in needs[job]:
                 behind[need] = max(behind[need], behind[job] + 1)
-        return cls(needs, waiting, before, behind)
-
-    @property
-    def chain(self) -> int:
-        return max(self.before, default=-1) + 1
+        return cls(needs, waiting, before, behind, max(before, default=-1) + 1)
 
 
+@attrs.frozen
 class Scopes:
-    """What each job reads and writes, and so what it conflicts with."""
+    """What each job reads and writes. Paths are numbered as they come; `a` and `a/` are one, a directory."""
 
-    def __init__(self, reads: Sequence[Iterable[str]], writes: Sequence[Iterable[str]]) -> None:
-        numbers: dict[str, int] = {}
+    paths: Sequence[str]  # as they are compared
+    spelt: Sequence[str]  # as somebody wrote them
+    reads: Sequence[Sequence[int]]  # of each job
+    writes: Sequence[Sequence[int]]
+    readers: Sequence[Sequence[int]]  # of each path
+    writers: Sequence[Sequence[int]]
+    over: Sequence[Sequence[int]]  # for each path, the directories over it that are paths of jobs too
+    under: Sequence[Sequence[int]]  # and the paths under it
 
-        def number(paths: Iterable[str]) -> list[int]:
-            return sorted({numbers.setdefault(path.rstrip("/"), len(numbers)) for path in paths})
+    @classmethod
+    def of(cls, reads: Sequence[Iterable[str]], writes: Sequence[Iterable[str]]) -> Scopes:
+        spelt: dict[str, str] = {}
+        for paths in (*writes, *reads):
+            for path in paths:
+                spelt.setdefault(bare(path), path)
+        numbers = {path: number for number, path in enumerate(spelt)}
+        reading = [sorted({numbers[bare(path)] for path in paths}) for paths in reads]
+        writing = [sorted({numbers[bare(path)] for path in paths}) for paths in writes]
+        over: list[list[int]] = []
+        under: list[list[int]] = [[] for _ in numbers]
+        folders: dict[str, list[int]] = {}
+        for path, number in numbers.items():
+            folder = path.rpartition("/")[0]
+            if folder not in folders:
+                folders[folder] = [numbers[each] for each in (folder, *above(folder)) if each in numbers]
+            over.append([each for each in folders[folder] if each != number])
+            for each in over[number]:
+                under[each].append(number)
+        readers, writers = _inverted(reading, len(numbers)), _inverted(writing, len(numbers))
+        return cls(list(spelt), list(spelt.values()), reading, writing, readers, writers, over, under)
 
-        self.writes = [number(paths) for paths in writes]
-        self.reads = [number(paths) for paths in reads]
-        self.paths = list(numbers)
-        self.over = [[numbers[each] for each in above(path) if each in numbers] for path in self.paths]
+    def hoisted(self, paths: Iterable[int]) -> Scopes:
+        """The same, but the paths are written by one more job, the last, and by no other."""
+        gone, last = self.within(paths), len(self.writes)
+        writes: list[Sequence[int]] = [*self.writes]
+        writers: list[Sequence[int]] = [*self.writers]
+        for job in self.writing(paths):
+            writes[job] = [path for path in writes[job] if path not in gone]
+        for path in gone:
+            writers[path] = [last] if path in paths else []
+        return attrs.evolve(self, writes=[*writes, sorted(paths)], reads=[*self.reads, []], writers=writers)
 
-    def under(self, path: int) -> set[int]:
-        """The path, and every path of a job that is under it."""
-        return {path} | {each for each, over in enumerate(self.over) if path in over}
+    def numbers(self, names: Iterable[str]) -> list[int]:
+        return [self.paths.index(bare(name)) for name in names]
 
-    def locks(self, job: int, without: frozenset[int]) -> tuple[list[int], list[int]]:
-        """The waves that are closed to the job, and those that it closes; each is path * KINDS + kind."""
+    def within(self, paths: Iterable[int]) -> frozenset[int]:
+        """The paths, and all that are under them."""
+        return frozenset(each for path in paths for each in (path, *self.under[path]))
+
+    def writing(self, paths: Iterable[int], without: Collection[int] = ()) -> set[int]:
+        """The jobs that write one of the paths, or something under it; `without` is written by none."""
+        return {job for path in self.within(paths) if path not in without for job in self.writers[path]}
+
+    def shared(self, without: Collection[int] = ()) -> list[int]:
+        """The paths that jobs write, and that two or more write, or write something under."""
+        return [
+            path
+            for path, writers in enumerate(self.writers)
+            if path not in without
+            and (len(writers) > 1 or (writers and self.under[path] and len(self.writing([path], without)) > 1))
+        ]
+
+    def holders(self, path: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The jobs that write a path or a directory over it, no two of which share a wave; and those that only read."""
+        if not self.over[path] and not self.readers[path]:
+            return self.writers[path], ()
+        its = (path, *self.over[path])
+        writers = {job for each in its for job in self.writers[each]}
+        return sorted(writers), sorted({job for each in its for job in self.readers[each]} - writers)
+
+
+Locks = tuple[Sequence[int], Sequence[int]]  # what closes a wave to a job, and what the job closes; path * KINDS + kind
+
+
+class Packing:
+    """A plan, by numbers: what its waves are, and what they would be without some of the paths."""
+
+    def __init__(self, graph: Graph, scopes: Scopes) -> None:
+        self.graph, self.scopes = graph, scopes
+        paths, none = range(len(scopes.paths)), frozenset[int]()
+        self._by_write = [self._write_locks(path) for path in paths]
+        self._by_read = [self._read_locks(path) for path in paths]
+        self._held = [self._locks(job, none) for job in range(len(graph.needs))]
+        self._wanted = [self._contention(job, none) for job in range(len(graph.needs))]
+        self._ends = [(before, -behind) for before, behind in zip(graph.before, graph.behind, strict=True)]
+        at_most = ((self._at_most(path), path) for path in paths)
+        self._longest = sorted(((waves, path) for waves, path in at_most if waves > graph.chain), reverse=True)
+        self._queues: dict[int, int] = {}
+
+    def bound(self, without: Collection[int] = ()) -> int:
+        """Waves that no assignment has fewer than: the longest chain, or the longest queue for a path."""
+        return self.longest_queue(without)[0]
+
+    def longest_queue(self, without: Collection[int] = ()) -> tuple[int, int | None]:
+        """The bound, and the path that makes it (None: no path, a chain of needs)."""
+        longest: tuple[int, int | None] = (self.graph.chain, None)
+        for at_most, path in self._longest:
+            if at_most <= longest[0]:
+                break
+            if path not in without and self._queue(path) > longest[0]:
+                longest = (self._queue(path), path)
+        return longest
+
+    def waves(self, without: frozenset[int] = frozenset()) -> list[int]:
+        """For each job its wave: first fit by the longest chain behind a job, then the most wanted paths, then as
+        declared; then turned over for as long as that gains a wave, or until it meets the bound.
+
+        To turn it over is first fit from the end, the latest first, and again from the start: no wave is ever added,
+        and the gaps of the first packing close (forward-backward improvement, as in project scheduling). without:
+        paths that no job has; with each, all that are under it.
+        """
+        graph, held, wanted = self.graph, self._held, self._wanted
+        if without:
+            held, wanted = [*held], [*wanted]
+            of_path = (jobs for path in without for jobs in (self.scopes.writers[path], self.scopes.readers[path]))
+            for job in {job for jobs in of_path for job in jobs}:
+                held[job], wanted[job] = self._locks(job, without), self._contention(job, without)
+        bound, jobs = self.bound(without), range(len(held))
+        size = len(self.scopes.paths) * KINDS
+        order = sorted(jobs, key=lambda job: (-graph.behind[job], -wanted[job], job))
+        waves = _first_fit(order, graph.needs, held, size)
+        count, before = max(waves, default=-1) + 1, math.inf
+        while bound < count < before:
+            waves = _first_fit(_latest_first(waves), graph.waiting, held, size)
+            waves = _first_fit(_latest_first(waves), graph.needs, held, size)
+            count, before = max(waves) + 1, count
+        return waves
+
+    def count(self, without: frozenset[int] = frozenset()) -> int:
+        return max(self.waves(without), default=-1) + 1
+
+    def hoisted(self, paths: Collection[int]) -> Packing:
+        """The plan where one more job, the last, alone writes the paths, and needs all that wrote them."""
+        needs = [*self.graph.needs, sorted(self.scopes.writing(paths))]
+        return Packing(Graph.of(needs), self.scopes.hoisted(paths))
+
+    def _write_locks(self, path: int) -> Locks:
+        """What closes a wave to a job that writes a path, and what the job closes; nothing for a file of its own."""
+        over, under, at = self.scopes.over[path], self.scopes.under[path], path * KINDS
+        if not (over or under or self.scopes.readers[path]):
+            itself = (at + WRITTEN,) if len(self.scopes.writers[path]) > 1 else ()
+            return itself, itself
+        closed = [at + kind for kind in range(KINDS)] + [
+            each * KINDS + kind for each in over for kind in (WRITTEN, READ)
+        ]
+        return closed, [at + WRITTEN, *(each * KINDS + WRITTEN_UNDER for each in over)]
+
+    def _read_locks(self, path: int) -> Locks:
+        """The same for a job that reads it; nothing for a file that no job writes."""
+        over, under, at = self.scopes.over[path], self.scopes.under[path], path * KINDS
+        if not any(self.scopes.writers[each] for each in (path, *over, *under)):
+            return (), ()
+        closed = [at + WRITTEN, at + WRITTEN_UNDER, *(each * KINDS + WRITTEN for each in over)]
+        return closed, [at + READ, *(each * KINDS + READ_UNDER for each in over)]
+
+    def _locks(self, job: int, without: Collection[int]) -> Locks:
         closed: list[int] = []
         closes: list[int] = []
-        for path in self.writes[job]:
-            if path not in without:
-                over = self.over[path]
-                closed += [path * KINDS + kind for kind in (WRITTEN, WRITTEN_UNDER, READ, READ_UNDER)]
-                closed += [each * KINDS + kind for each in over for kind in (WRITTEN, READ)]
-                closes += [path * KINDS + WRITTEN, *(each * KINDS + WRITTEN_UNDER for each in over)]
-        for path in self.reads[job]:
-            if path not in without:
-                over = self.over[path]
-                closed += [path * KINDS + WRITTEN, path * KINDS + WRITTEN_UNDER]
-                closed += [each * KINDS + WRITTEN for each in over]
-                closes += [path * KINDS + READ, *(each * KINDS + READ_UNDER for each in over)]
+        for paths, locks in ((self.scopes.writes[job], self._by_write), (self.scopes.reads[job], self._by_read)):
+            for path in paths:
+                if path not in without:
+                    closed += locks[path][0]
+                    closes += locks[path][1]
         return closed, closes
+
+    def _contention(self, job: int, without: Collection[int]) -> int:
+        writers = self.scopes.writers
+        return sum([len(writers[path]) for path in self.scopes.writes[job] if path not in without])
+
+    def _in_line(self, path: int) -> Sequence[int]:
+        """Jobs that hold a path, no two of which share a wave: all its writers, and one that only reads it."""
+        writers, readers = self.scopes.holders(path)
+        if not writers or not readers:
+            return writers
+        before, behind = self.graph.before, self.graph.behind
+        return [*writers, max(readers, key=lambda job: before[job] + behind[job])]
+
+    def _at_most(self, path: int) -> int:
+        """What the queue for a path cannot exceed: said quickly, and often small enough to look no further."""
+        jobs, before, behind = self._in_line(path), self.graph.before, self.graph.behind
+        if len(jobs) < 2:
+            return 0
+        return len(jobs) + max([before[job] for job in jobs]) + max([behind[job] for job in jobs])
+
+    def _queue(self, path: int) -> int:
+        """The fewest waves for the jobs in line for a path, each after what is before it and followed by what is behind
+        it. As all take one wave, the one with the most behind it goes first (Jackson's rule)."""
+        if path not in self._queues:
+            coming = sorted([self._ends[job] for job in self._in_line(path)])
+            ready: list[int] = []
+            wave = most = at = 0
+            while at < len(coming) or ready:
+                if not ready and wave < coming[at][0]:
+                    wave = coming[at][0]
+                while at < len(coming) and coming[at][0] <= wave:
+                    heapq.heappush(ready, coming[at][1])
+                    at += 1
+                wave += 1
+                most = max(most, wave - heapq.heappop(ready))
+            self._queues[path] = most
+        return self._queues[path]
+
+
+def bare(path: str) -> str:
+    """A path as it is compared: `a/` is `a`, and the directory of all is empty."""
+    return "" if path == "." else path.rstrip("/")
 
 
 def above(path: str) -> list[str]:
-    """Every directory over a path, the nearest first: "a/b/c" → ["a/b", "a", "", "."]."""
+    """Every directory over a bare path, the nearest first: "a/b/c" → ["a/b", "a", ""]."""
     found = []
-    at = path
-    while "/" in at:
-        at = at.rpartition("/")[0]
-        found.append(at)
-    return [each for each in [*found, "", "."] if each != path]
+    while path:
+        path = path.rpartition("/")[0]
+        found.append(path)
+    return found
 
 
-def first_fit(graph: Graph, scopes: Scopes, without: frozenset[int] = frozenset()) -> list[int]:
-    """For each job its wave. without: paths that no job has."""
-    order = sorted(range(len(graph.needs)), key=lambda job: (-graph.behind[job], job))
-    taken: dict[int, int] = {}
-    wave = [0] * len(order)
+def _first_fit(
+    order: Iterable[int],
+    needs: Sequence[Sequence[int]],
+    held: Sequence[Locks],
+    size: int,
+) -> list[int]:
+    """For each job the earliest wave after its needs that nothing closes to it. In `order`, needs come first."""
+    taken = [0] * size
+    waves = [0] * len(needs)
     for job in order:
-        closed, closes = scopes.locks(job, without)
-        first = max((wave[need] + 1 for need in graph.needs[job]), default=0)
+        first = 0
+        for need in needs[job]:
+            if waves[need] >= first:
+                first = waves[need] + 1
+        closed, closes = held[job]
         bits = 0
         for each in closed:
-            bits |= taken.get(each, 0)
+            bits |= taken[each]
         bits >>= first
-        wave[job] = first + (~bits & (bits + 1)).bit_length() - 1
+        wave = waves[job] = first + (~bits & (bits + 1)).bit_length() - 1
+        bit = 1 << wave
         for each in closes:
-            taken[each] = taken.get(each, 0) | 1 << wave[job]
-    return wave
+            taken[each] |= bit
+    return waves
 
 
-def least(graph: Graph, scopes: Scopes, without: frozenset[int] = frozenset()) -> int:
-    """Waves that every assignment has: the longest chain, and what each path with its writers takes."""
-    writers: dict[int, list[int]] = {}
-    for job, paths in enumerate(scopes.writes):
-        for path in paths:
-            if path not in without:
-                writers.setdefault(path, []).append(job)
-    return max([graph.chain, *(_queue(graph, jobs) for jobs in writers.values() if len(jobs) > 1)])
+def _latest_first(waves: Sequence[int]) -> list[int]:
+    return sorted(range(len(waves)), key=waves.__getitem__, reverse=True)
 
 
-def _queue(graph: Graph, jobs: Iterable[int]) -> int:
-    """The fewest waves for jobs of which no two share one: each after what is before it, and followed by what is behind
-    it. The one with the most behind it first is best, since all take one wave (Jackson's rule)."""
-    coming = sorted((graph.before[job], -graph.behind[job]) for job in jobs)
-    ready: list[int] = []
-    wave = at = most = 0
-    while at < len(coming) or ready:
-        if not ready:
-            wave = max(wave, coming[at][0])
-        while at < len(coming) and coming[at][0] <= wave:
-            heapq.heappush(ready, coming[at][1])
-            at += 1
-        wave += 1
-        most = max(most, wave - heapq.heappop(ready))
-    return most
+def _inverted(rows: Sequence[Sequence[int]], size: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(size)]
+    for number, row in enumerate(rows):
+        for each in row:
+            found[each].append(number)
+    return found

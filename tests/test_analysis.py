@@ -22,10 +22,10 @@ def test_the_file_that_every_task_writes_makes_the_plan_serial() -> None:
     jobs = story()
     plan = waves(jobs)
     assert (plan.count, plan.chain, plan.minimal) == (12, 5, True)
-    (first,) = findings(jobs, plan)
+    (first,) = findings(plan)
     assert first.paths == ("tests/kunit/Kbuild",)
     assert (first.writers, first.jobs, first.before, first.after, first.hoisted, first.chain) == (12, 12, 12, 5, 6, 5)
-    rest = overlaps(jobs, first)
+    rest = overlaps(plan, first)
     assert [(*each.paths, each.writers, each.before, each.after) for each in rest] == [
         ("core/io.c", 3, 5, 5),
         ("Documentation/xcvr/index.rst", 2, 5, 5),
