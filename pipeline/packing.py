@@ -58,7 +58,7 @@ class Scopes:
     """What each job reads and writes. Paths are numbered as they come; `a` and `a/` are one, a directory."""
 
     paths: Sequence[str]  # as they are compared
-    spelt: Sequence[str]  # as somebody wrote them
+    spelt: Sequence[str]  # as they are first written
     reads: Sequence[Sequence[int]]  # of each job
     writes: Sequence[Sequence[int]]
     readers: Sequence[Sequence[int]]  # of each path
@@ -68,13 +68,14 @@ class Scopes:
 
     @classmethod
     def of(cls, reads: Sequence[Iterable[str]], writes: Sequence[Iterable[str]]) -> Scopes:
-        spelt: dict[str, str] = {}
-        for paths in (*writes, *reads):
-            for path in paths:
-                spelt.setdefault(bare(path), path)
-        numbers = {path: number for number, path in enumerate(spelt)}
-        reading = [sorted({numbers[bare(path)] for path in paths}) for paths in reads]
-        writing = [sorted({numbers[bare(path)] for path in paths}) for paths in writes]
+        numbers: dict[str, int] = {}
+        spelt: dict[str, int] = {}  # the same, by what is written
+        for path in (path for paths in (*writes, *reads) for path in paths):
+            if path not in spelt:
+                spelt[path] = numbers.setdefault(bare(path), len(numbers))
+        first = {number: path for path, number in reversed(spelt.items())}
+        reading = [sorted({spelt[path] for path in paths}) for paths in reads]
+        writing = [sorted({spelt[path] for path in paths}) for paths in writes]
         over: list[list[int]] = []
         under: list[list[int]] = [[] for _ in numbers]
         folders: dict[str, list[int]] = {}
@@ -82,11 +83,12 @@ class Scopes:
             folder = path.rpartition("/")[0]
             if folder not in folders:
                 folders[folder] = [numbers[each] for each in (folder, *above(folder)) if each in numbers]
-            over.append([each for each in folders[folder] if each != number])
+            over.append(folders[folder] if path else [])
             for each in over[number]:
                 under[each].append(number)
         readers, writers = _inverted(reading, len(numbers)), _inverted(writing, len(numbers))
-        return cls(list(spelt), list(spelt.values()), reading, writing, readers, writers, over, under)
+        names = [first[number] for number in range(len(numbers))]
+        return cls(list(numbers), names, reading, writing, readers, writers, over, under)
 
     def hoisted(self, paths: Iterable[int]) -> Scopes:
         """The same, but the paths are written by one more job, the last, and by no other."""
@@ -141,6 +143,7 @@ class Packing:
         self._by_read = [self._read_locks(path) for path in paths]
         self._held = [self._locks(job, none) for job in range(len(graph.needs))]
         self._wanted = [self._contention(job, none) for job in range(len(graph.needs))]
+        self._reach = [before + behind for before, behind in zip(graph.before, graph.behind, strict=True)]
         self._ends = [(before, -behind) for before, behind in zip(graph.before, graph.behind, strict=True)]
         at_most = ((self._at_most(path), path) for path in paths)
         self._longest = sorted(((waves, path) for waves, path in at_most if waves > graph.chain), reverse=True)
@@ -231,15 +234,16 @@ class Packing:
         writers, readers = self.scopes.holders(path)
         if not writers or not readers:
             return writers
-        before, behind = self.graph.before, self.graph.behind
-        return [*writers, max(readers, key=lambda job: before[job] + behind[job])]
+        return [*writers, max(readers, key=self._reach.__getitem__)]
 
     def _at_most(self, path: int) -> int:
         """What the queue for a path cannot exceed: said quickly, and often small enough to look no further."""
-        jobs, before, behind = self._in_line(path), self.graph.before, self.graph.behind
-        if len(jobs) < 2:
+        its = (path, *self.scopes.over[path])
+        writers = [job for each in its for job in self.scopes.writers[each]]
+        readers = [job for each in its for job in self.scopes.readers[each]]
+        if not writers or len(writers) + len(readers) < 2:
             return 0
-        return len(jobs) + max([before[job] for job in jobs]) + max([behind[job] for job in jobs])
+        return len(writers) + bool(readers) + max([self._reach[job] for job in (*writers, *readers)])
 
     def _queue(self, path: int) -> int:
         """The fewest waves for the jobs in line for a path, each after what is before it and followed by what is behind
