@@ -92,14 +92,12 @@ class Scopes:
 
     def hoisted(self, paths: Iterable[int]) -> Scopes:
         """The same, but the paths are written by one more job, the last, and by no other."""
-        gone, last = self.within(paths), len(self.writes)
-        writes: list[Sequence[int]] = [*self.writes]
-        writers: list[Sequence[int]] = [*self.writers]
+        gone = self.within(paths)
+        writes: list[Sequence[int]] = [*self.writes, sorted(paths)]
         for job in self.writing(paths):
             writes[job] = [path for path in writes[job] if path not in gone]
-        for path in gone:
-            writers[path] = [last] if path in paths else []
-        return attrs.evolve(self, writes=[*writes, sorted(paths)], reads=[*self.reads, []], writers=writers)
+        writers = _inverted(writes, len(self.paths))
+        return attrs.evolve(self, reads=[*self.reads, []], writes=writes, writers=writers)
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         return [self.paths.index(bare(name)) for name in names]
@@ -148,6 +146,7 @@ class Packing:
         at_most = ((self._at_most(path), path) for path in paths)
         self._longest = sorted(((waves, path) for waves, path in at_most if waves > graph.chain), reverse=True)
         self._queues: dict[int, int] = {}
+        self._top: tuple[int, int | None] | None = None  # the longest queue of all; most paths leave it as it is
 
     def bound(self, without: Collection[int] = ()) -> int:
         """Waves that no assignment has fewer than: the longest chain, or the longest queue for a path."""
@@ -155,12 +154,16 @@ class Packing:
 
     def longest_queue(self, without: Collection[int] = ()) -> tuple[int, int | None]:
         """The bound, and the path that makes it (None: no path, a chain of needs)."""
+        if self._top is not None and self._top[1] not in without:
+            return self._top
         longest: tuple[int, int | None] = (self.graph.chain, None)
         for at_most, path in self._longest:
             if at_most <= longest[0]:
                 break
             if path not in without and self._queue(path) > longest[0]:
                 longest = (self._queue(path), path)
+        if not without:
+            self._top = longest
         return longest
 
     def waves(self, without: frozenset[int] = frozenset()) -> list[int]:
@@ -202,9 +205,8 @@ class Packing:
         if not (over or under or self.scopes.readers[path]):
             itself = (at + WRITTEN,) if len(self.scopes.writers[path]) > 1 else ()
             return itself, itself
-        closed = [at + kind for kind in range(KINDS)] + [
-            each * KINDS + kind for each in over for kind in (WRITTEN, READ)
-        ]
+        closed = [at + kind for kind in range(KINDS)]
+        closed += [each * KINDS + kind for each in over for kind in (WRITTEN, READ)]
         return closed, [at + WRITTEN, *(each * KINDS + WRITTEN_UNDER for each in over)]
 
     def _read_locks(self, path: int) -> Locks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -69,6 +70,13 @@ def test_files_that_hide_each_other_are_found_in_a_plan_too_large_to_try_all_set
     jobs = [Job(f"t{i}", writes=("Kbuild", "Makefile", f"pair{i // 2}")) for i in range(1000)]
     (found,) = findings(waves(jobs))
     assert (found.paths, found.before, found.after) == (("Kbuild", "Makefile"), 1000, 2)
+
+
+def test_every_single_path_is_tried_however_large_the_plan() -> None:
+    ring = [Job(f"r{i}", writes=(path, other)) for i, (path, other) in enumerate(["xy", "yz", "zx"])]
+    plan = waves([*ring, *(Job(f"p{i}", writes=(f"pair{i // 2}",)) for i in range(340))])
+    assert (plan.count, plan.bound) == (3, 2)
+    assert [(*each.paths, each.after) for each in findings(plan)] == [("x", 2), ("y", 2), ("z", 2)]
 
 
 def test_a_file_that_costs_less_than_a_tenth_of_the_waves_is_no_finding() -> None:
@@ -160,6 +168,7 @@ def test_no_run_is_quicker_than_the_lower_bound(jobs: Sequence[Job], seconds: fl
 # Against exhaustive search, which compares every job with every other
 
 
+@functools.cache
 def under(path: str, directory: str) -> bool:
     path, directory = (each.rstrip("/") for each in (path, directory))
     return path == directory or path.startswith(f"{directory}/")
