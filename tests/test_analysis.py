@@ -73,7 +73,7 @@ def test_files_that_hide_each_other_are_found_in_a_plan_too_large_to_try_all_set
 
 
 def test_every_single_path_is_tried_however_large_the_plan() -> None:
-    ring = [Job(f"r{i}", writes=(path, other)) for i, (path, other) in enumerate(["xy", "yz", "zx"])]
+    ring = [Job("r0", writes=("x", "y")), Job("r1", writes=("y", "z")), Job("r2", writes=("z", "x"))]
     plan = waves([*ring, *(Job(f"p{i}", writes=(f"pair{i // 2}",)) for i in range(340))])
     assert (plan.count, plan.bound) == (3, 2)
     assert [(*each.paths, each.after) for each in findings(plan)] == [("x", 2), ("y", 2), ("z", 2)]
@@ -362,4 +362,7 @@ def test_overlaps_are_what_the_plan_without_the_finding_says() -> None:
         plan = waves(jobs)
         for first in findings(plan):
             left = without(jobs, first.paths)
-            assert {each.paths[0]: each.after for each in overlaps(plan, first)} == single_costs(waves(left))
+            found = overlaps(plan, first)
+            assert {each.paths[0]: each.after for each in found} == single_costs(waves(left))
+            for each in found:
+                assert each.writers == sum(any(under(path, each.paths[0]) for path in job.writes) for job in left)
