@@ -95,6 +95,9 @@ MOST = 1000  # no count in a plan is sensibly larger
 _MOST_SECONDS = 31 * 24 * 3600
 _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+_MOST_BYTES = 1 << 50
+_BYTES = re.compile(r"([0-9]+(?:\.[0-9]+)?)(kB|MB|GB|TB|KiB|MiB|GiB|TiB)")
+_POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def _seconds(value: Any) -> float:
@@ -104,6 +107,15 @@ def _seconds(value: Any) -> float:
             raise ValueError
         value = float(found[1]) * _UNITS[found[2]]
     return float(_number(math.ulp(0.0), _MOST_SECONDS, int, float)(value))
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, str):
+        found = _BYTES.fullmatch(value)
+        if not found:
+            raise ValueError
+        value = int(float(found[1]) * (1024 if "i" in found[2] else 1000) ** _POWERS[found[2][0]])
+    return int(_number(1, _MOST_BYTES, int)(value))
 
 
 def _workers(value: Any) -> Any:
@@ -149,6 +161,16 @@ SECONDS = Kind(
         ]
     },
     _seconds,
+)
+BYTES = Kind(
+    'bytes, or text such as "500MB" or "2GiB", and at most 1024 TiB',
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": _MOST_BYTES},
+            {"type": "string", "pattern": f"^{_BYTES.pattern}$"},
+        ]
+    },
+    _bytes,
 )
 WORKERS = Kind(f"auto, or {COUNT.expected}", {"anyOf": [{"const": "auto"}, COUNT.schema]}, _workers)
 VERSION = Kind("1, the version of this format", {"const": 1}, _number(1, 1, int))

@@ -87,11 +87,11 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     """Asks doit for tasks until it has none to give, starts what schedule.startable says, and saves what ends."""
 
     def __init__(
-        self, *args: Any, host: Host, plan: Sequence[Any], lanes: schedule.Lanes, signals: Signals,
+        self, *args: Any, host: Host, plan: Sequence[Any], lanes: schedule.Lanes, memory: int, signals: Signals,
         inbox: queue.SimpleQueue[Running | None],
     ) -> None:  # fmt: skip
         super().__init__(*args)
-        self._host, self._lanes, self._signals, self._inbox = host, lanes, signals, inbox
+        self._host, self._lanes, self._memory, self._signals, self._inbox = host, lanes, memory, signals, inbox
         self._state = State(self.dep_manager, [task.name for task in plan])
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
         self._priorities = schedule.Priorities(_work(task, host) for task in plan)
@@ -210,7 +210,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._order += 1
         ready = schedule.Ready(
             task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
-            frozenset(meta.get("writes", ())), meta.get("batch"),
+            frozenset(meta.get("writes", ())), meta.get("batch"), meta.get("memory", 0),
         )  # fmt: skip
         waiting = _Waiting(node, time.time(), ready)
         if not waiting.locked and not self._judge(waiting):
@@ -245,6 +245,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             starts = schedule.startable(
                 [waiting.ready for waiting in self._ready.values()], self._lanes.capacity, self._slots.in_use(),
                 [running.start for running in self._running], self._priorities, serial=self._lanes.serial,
+                memory=self._memory,
             )  # fmt: skip
             taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
         here: list[_Waiting] = []

@@ -52,10 +52,11 @@ class Finished:
     peak_bytes: int | None  # largest sum of resident memory over its session, sampled; None: not asked for
     timed_out: bool = False
     too_much_output: bool = False
+    too_much_memory: bool = False
 
     @property
     def ok(self) -> bool:
-        return self.exit_code == 0 and not (self.timed_out or self.too_much_output)
+        return self.exit_code == 0 and not (self.timed_out or self.too_much_output or self.too_much_memory)
 
     @property
     def text(self) -> str:
@@ -103,6 +104,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def machine_memory() -> int:
+    """Bytes that the processes of this machine, or of this container, may take together."""
+    import psutil
+
+    found = [psutil.virtual_memory().total]
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, version 2 and 1
+        with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
+            found.append(int((Path("/sys/fs/cgroup") / limit).read_text()))
+    return min(found)
+
+
 def find(program: str, env: Mapping[str, str] | None = None) -> str | None:
     """Absolute path of a program, or None."""
     return shutil.which(program, path=(env or environment()).get("PATH"))
@@ -118,13 +130,15 @@ def run(
     out_file: Path | None = None,
     max_output: int = 64 << 20,
     measure_memory: bool = False,
+    max_memory: int | None = None,
     nice: int = 0,
     keep: bool = False,
 ) -> Finished:
     """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
     timeout: seconds, then the whole session is ended. out_file: where standard output goes (kept); else a temporary
-    file. max_output: bytes of either stream, then the session is ended. keep: a later run that finds this program
+    file. max_output: bytes of either stream, then the session is ended. max_memory: bytes of resident memory of the
+    session, looked at ten times a second, then it is ended. keep: a later run that finds this program
     still alive after ours was killed waits for it instead of ending it (out_file then holds what it said).
     """
     words = tuple(str(a) for a in argv)
@@ -157,7 +171,7 @@ def run(
             except sh.CommandNotFound as error:
                 raise NotFound(f"{words[0]}: not found or not executable") from error
         try:
-            ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory)
+            ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory, max_memory)
             child.wait()
         finally:
             # What the program left in its session would outlive it: Stryker's workers, a server it forked.
@@ -175,6 +189,7 @@ def run(
             time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
             # One that ends by itself between two looks has said too much all the same.
             ending.too_much or any(p.stat().st_size > max_output for p in (out_path, err_path)),
+            ending.too_much_memory,
         )  # fmt: skip
 
 
@@ -219,12 +234,15 @@ class _Ending:
     peak: int | None = None
     timed_out: bool = False
     too_much: bool = False
+    too_much_memory: bool = False
 
 
 def _watch(
-    pid: int, started: float, timeout: float | None, outputs: tuple[Path, Path], max_output: int, memory: bool
-) -> _Ending:
+    pid: int, started: float, timeout: float | None, outputs: tuple[Path, Path], max_output: int, memory: bool,
+    max_memory: int | None,
+) -> _Ending:  # fmt: skip
     """Wait until the child has ended, without reaping it: a zombie still tells its CPU time."""
+    memory = memory or max_memory is not None
     ending = _Ending(peak=0 if memory else None)
     fd: int | None = None
     try:
@@ -235,13 +253,18 @@ def _watch(
             poller.register(fd, select.POLLIN)
         while True:
             left = None if timeout is None else timeout - (time.monotonic() - started)
-            step = 0.5 if fd is not None else 0.01
+            step = 0.01 if fd is None else 0.5 if max_memory is None else 0.1
             poller.poll(max(0.0, min(step, left if left is not None else step)) * 1000)
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
                 ending.cpu = _cpu_seconds(pid)
                 return ending
             if memory:
-                ending.peak = max(ending.peak or 0, _session_memory(pid))
+                now = _session_memory(pid)
+                ending.peak = max(ending.peak or 0, now)
+                if max_memory is not None and now > max_memory:
+                    ending.too_much_memory = True
+                    end_session(pid)
+                    max_memory = timeout = left = None
             too_much = any(p.stat().st_size > max_output for p in outputs)
             if too_much or (left is not None and left <= 0):
                 ending.too_much, ending.timed_out = too_much, not too_much

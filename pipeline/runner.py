@@ -59,6 +59,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             _drop_task_deps(self.control)
         host = _host(selected)
         lanes = self._lanes(num_process, host, selected)
+        memory = _memory(selected)
         words = tuple(self.sel_tasks) if self.sel_tasks is not None else None
         info = RunInfo(_run_id(), lanes, tuple(task.name for task in selected), always, time.time(), words)
         inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                     report = report(outfile, {"failure_verbosity": failure_verbosity})
                 lanes_runner = LanesRunner(
                     self.dep_manager, report, continue_, always, Stream(verbosity, force_verbosity),
-                    host=host, plan=selected, lanes=lanes, signals=signals, inbox=inbox,
+                    host=host, plan=selected, lanes=lanes, memory=memory, signals=signals, inbox=inbox,
                 )  # fmt: skip
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:
@@ -107,6 +108,19 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         for task in selected:
             check_pool(task, lanes)
         return lanes
+
+
+def _memory(selected: Iterable[Any]) -> int:
+    """Bytes to share out among tasks that ask for memory. Raises InvalidTask for one that could never start."""
+    asking = {task.name: meta(task, "memory") for task in selected if meta(task, "memory")}
+    machine = process.machine_memory() if asking else 0
+    for name, asked in asking.items():
+        if asked > machine:
+            raise InvalidTask(
+                f"{name}: asks for {asked / 2**30:.1f} GiB of memory, and this machine has {machine / 2**30:.1f} GiB; "
+                "ask for less, or run it on another"
+            )
+    return machine
 
 
 def _run_id() -> str:

@@ -208,6 +208,7 @@ class Ready:
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     batch: str | None = None  # ready tasks of one pool and batch share a slot
+    memory: int = 0  # bytes that it asks for
 
 
 @attrs.frozen
@@ -218,6 +219,7 @@ class Start:
     pool: str | None = None
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    memory: int = 0  # bytes that are kept for them
 
     @classmethod
     def of(cls, tasks: Sequence[Ready]) -> Start:
@@ -226,6 +228,7 @@ class Start:
             tasks[0].pool,
             frozenset().union(*(task.reads for task in tasks)),
             frozenset().union(*(task.writes for task in tasks)),
+            sum(task.memory for task in tasks),
         )
 
 
@@ -237,12 +240,13 @@ def startable(
     priorities: Priorities,
     *,
     serial: bool = False,
+    memory: int = 0,
 ) -> tuple[Start, ...]:
-    """Everything at once or not at all: a slot of its pool, all read locks, all write locks.
+    """Everything at once or not at all: a slot of its pool, all read locks, all write locks, the memory it asks for.
 
     in_use: slots taken, at least one for each of `running` that has a pool. A full pool delays its own tasks only. The
     ready tasks of a batch start together, in one slot. serial: nothing starts beside anything, and the first in doit's
-    order goes first (with those of its batch).
+    order goes first (with those of its batch). memory: bytes to share out; no task may ask for more.
     """
     running = tuple(running)
     free = {pool: slots - in_use.get(pool, 0) for pool, slots in capacity.items()}
@@ -256,6 +260,7 @@ def startable(
     locks = _Locks()
     for start in running:
         locks.add(start.reads, start.writes)
+        memory -= start.memory
     batches: dict[tuple[str | None, str | None], list[Ready]] = defaultdict(list)
     for task in candidates:
         if task.batch:
@@ -266,7 +271,11 @@ def startable(
         if slots < 1:
             continue
         together = batches.pop(_batch(task), []) if task.batch else [task]
-        members = [each for each in together if locks.take(each.reads, each.writes)]
+        members = []
+        for each in together:
+            if each.memory <= max(0, memory) and locks.take(each.reads, each.writes):
+                members.append(each)
+                memory -= each.memory
         if members:
             starts.append(Start.of(sorted(members, key=lambda each: each.order)))
             if task.pool is not None:
