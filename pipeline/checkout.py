@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import posixpath
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import attrs
 
-from . import process
+from . import patterns, process
 from .patterns import Files
 
 
@@ -18,11 +21,14 @@ class NoFiles(Exception):
 
 @attrs.frozen
 class Checkout:
-    """The project's root (a real path), its files, and the paths that declared tasks write."""
+    """The project's root (a real path), its files, and what declared tasks write, in one spelling each."""
 
     root: Path
     files: Files
     made: frozenset[str] = frozenset()
+    folds: bool = False  # the file system takes two cases of a name for one
+    _real: dict[str, str] = attrs.field(factory=dict, init=False, eq=False, repr=False)
+    _names: dict[str, str] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     # A search takes milliseconds, and a wrong `project` makes a thousand mistakes: only the first get a hint.
     _searches: Iterator[int] = attrs.field(factory=lambda: iter(range(50)), init=False, eq=False, repr=False)
 
@@ -30,7 +36,78 @@ class Checkout:
         """Is the file there, or will a declared task make it or a directory that it's in?"""
         if path in self.files or os.path.isfile(self._absolute(path)):  # noqa: PTH113
             return True
-        return not self.made.isdisjoint([path, *map(str, PurePosixPath(path).parents)])
+        if not self._made.isdisjoint([path, *map(str, PurePosixPath(path).parents)]):
+            return True
+        return any(patterns.takes_in(each, path) for each in self.made if patterns.unescape(each) is None)
+
+    @functools.cached_property
+    def _made(self) -> frozenset[str]:
+        """The paths and directories that tasks write, without slash; no patterns."""
+        return frozenset(patterns.lock(each) for each in self.made if patterns.unescape(each) is not None)
+
+    def may_be_made(self, pattern: str) -> bool:
+        """May a declared task make something that `pattern` matches?"""
+        anchor = PurePosixPath(patterns.anchor(pattern))
+        for each in self.made:
+            path = patterns.unescape(each)
+            if path is not None and not path.endswith("/"):
+                if patterns.takes_in(pattern, path):
+                    return True
+            else:
+                other = PurePosixPath(patterns.lock(each))
+                if anchor.is_relative_to(other) or other.is_relative_to(anchor):
+                    return True
+        return False
+
+    def file_at_or_above(self, path: str, directory: bool) -> str | None:
+        """The file that stands where a directory of `path` would have to be. directory: `path` itself is to be one."""
+        above = [path, *map(str, PurePosixPath(path).parents)] if directory else map(str, PurePosixPath(path).parents)
+        return next((each for each in above if os.path.isfile(self._absolute(each))), None)  # noqa: PTH113
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(self._absolute(path)) or f"{patterns.escape(path)}/" in self.made  # noqa: PTH112
+
+    def spelled(self, path: str) -> str:
+        """The one spelling of a path, relative to the root: no `.`, `..` or link among its directories, and the case
+        that the file system has. Of a file that is a link itself, the link. Outside the project it begins with `..`.
+        """
+        folder, name = posixpath.split(path.rstrip("/"))
+        if name in ("", ".", ".."):
+            found = self._real_path(path)
+        else:
+            found = f"{self._real_path(folder)}/{name}"
+            if os.path.isdir(found):  # noqa: PTH112
+                found = self._real_path(path)
+        relative = self._relative(found)
+        return self._cased(relative) if self.folds else relative
+
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link leads, spelled in the same way; None where it is none."""
+        found = self._absolute(path)
+        return self._relative(os.path.realpath(found)) if os.path.islink(found) else None  # noqa: PTH114
+
+    def _real_path(self, path: str) -> str:
+        if path not in self._real:
+            self._real[path] = os.path.realpath(f"{self.root}/{path}")
+        return self._real[path]
+
+    def _relative(self, absolute: str) -> str:
+        # relpath takes 10 µs, and a large plan names fifty thousand paths.
+        inside = f"{self.root}/".replace("//", "/")
+        return absolute[len(inside) :] if absolute.startswith(inside) else os.path.relpath(absolute, self.root)
+
+    def _cased(self, path: str) -> str:
+        """Each name as its directory lists it; one that isn't there yet as it was written first."""
+        done = ""
+        for name in path.split("/"):
+            place = posixpath.join(done, name)
+            if _folded(place) not in self._names:
+                folder = self._absolute(done)
+                listed = os.listdir(folder) if os.path.isdir(folder) else []  # noqa: PTH112, PTH208
+                same = next((each for each in listed if _folded(each) == _folded(name)), name)
+                self._names[_folded(place)] = posixpath.join(done, same)
+            done = self._names[_folded(place)]
+        return done
 
     def hint(self, path: str) -> str:
         """What somebody who wrote `path`, or a pattern, may have meant; '' if nothing is like it."""
@@ -68,6 +145,21 @@ class Checkout:
     def _absolute(self, path: str) -> str:
         # Path's own is_file() raises for a name that is too long; os.path's says no.
         return os.path.normpath(f"{self.root}/{path}")
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def folds_case(folder: Path) -> bool:
+    """Does its file system take two cases of a name for one?"""
+    for each in (folder, *folder.parents):
+        if each.name != each.name.swapcase():
+            try:
+                return os.path.samestat(each.lstat(), each.with_name(each.name.swapcase()).lstat())
+            except OSError:
+                return False
+    return False
 
 
 def list_files(root: Path) -> Files:

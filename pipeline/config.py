@@ -6,7 +6,6 @@ import contextlib
 import graphlib
 import json
 import os
-import posixpath
 import re
 import sys
 from collections import deque
@@ -15,8 +14,8 @@ from pathlib import Path
 
 import attrs
 
-from . import document, expand, model, source
-from .checkout import Checkout, NoFiles, list_files
+from . import document, expand, filescopes, model, patterns, source
+from .checkout import Checkout, NoFiles, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
 
@@ -73,10 +72,10 @@ def _plan(
         files = list_files(root)
     except NoFiles as error:
         return None, [*mistakes, Mistake(("project",), str(error))]
-    made = frozenset(posixpath.normpath(written) for task in doc.tasks for written in task.writes)
-    checkout = Checkout(root, files, made)
+    checkout = Checkout(root, files, folds=folds_case(root))
+    checkout = attrs.evolve(checkout, made=filescopes.made(doc.tasks, checkout))
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
-    tasks, wrong_tasks = expand.tasks(doc.tasks, checkout)
+    tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
     mistakes += [*wrong_scopes, *wrong_tasks, *wrong_config, *_shared_writes(scopes, tasks)]
     plan = model.Plan(
@@ -198,11 +197,11 @@ def _is_ref_name(name: str) -> bool:
 
 
 def _shared_writes(scopes: Sequence[expand.Expanded], tasks: Sequence[model.Task]) -> Iterator[Mistake]:
-    written = {path: index for index, task in enumerate(tasks) for path in task.writes}
+    written = {written: index for index, task in enumerate(tasks) for written in task.writes}
     for each in scopes:
-        path = each.scope.write
+        path = patterns.escape(each.scope.write)
         if path in written:
-            what = f"a scope and a task write {quoted(path)}"
+            what = f"a scope and a task write {quoted(each.scope.write)}"
             also = ("tasks", written[path], "writes")
             yield Mistake(("scopes", each.index, "write"), what, "give each a file of its own", also)
 

@@ -14,6 +14,7 @@ import cattrs
 from . import kinds, model
 from .kinds import (
     ARGUMENT,
+    BYTES,
     COUNT,
     LINES,
     NAME,
@@ -117,15 +118,26 @@ class TaskDocument:
 
     name: Annotated[str, TASK_NAME, "What `doit` and other tasks call it"]
     run: Annotated[Commands, "Shell commands, one after another"]
-    reads: Annotated[tuple[Pattern, ...], "Files that it depends on"] = ()
-    writes: Annotated[tuple[Pattern, ...], "Files that it makes; two tasks that write one file never run together"] = ()
+    reads: Annotated[
+        tuple[Pattern, ...], "Files, directories and patterns that it depends on; without any it runs every time"
+    ] = ()
+    writes: Annotated[
+        tuple[Pattern, ...],
+        "Files, directories and patterns that it may change, and all that it may; tasks that write one file never run "
+        "together",
+    ] = ()
     needs: Annotated[tuple[Name, ...], "Declared tasks that must have run before"] = ()
     pool: Annotated[str, NAME, "The pool whose slot it takes: validation or one of `pools`"] = model.VALIDATION
     doc: Annotated[str, LINES, "What `doit list` says of it"] = ""
     env: Annotated[
         Mapping[Annotated[str, VARIABLE], Annotated[str, ARGUMENT]], "Environment variables, added to your own"
     ] = attrs.field(factory=dict)
-    timeout: Annotated[float | None, SECONDS, "After which it's ended and has failed"] = None
+    timeout: Annotated[float | None, SECONDS, "For all its commands together; then it's ended and has failed"] = None
+    memory: Annotated[
+        int | None,
+        BYTES,
+        "Kept free for it while it runs; where its processes together take more, it's ended and has failed",
+    ] = None
 
 
 @attrs.frozen

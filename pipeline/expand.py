@@ -11,7 +11,7 @@ import attrs
 
 from . import model, patterns
 from .checkout import Checkout, NoFiles
-from .document import ScopeDocument, TaskDocument
+from .document import ScopeDocument
 from .source import Mistake, Where, listed, nearest, quoted
 
 _PLACEHOLDER = re.compile(r"\{([^{},]*)\}")
@@ -257,23 +257,6 @@ def _write_mistakes(
     for (index, reason), paths in wrong.items():
         what = f"{listed(paths)} {reason}"
         yield Mistake(("scopes", index, "write"), what, "name a test file of the project")
-
-
-def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[model.Task, ...], list[Mistake]]:
-    """Every declared task with its files, and all that is wrong with those."""
-    mistakes: list[Mistake] = []
-    found = []
-    for index, document in enumerate(documents):
-        reads, wrong = _existing(document.reads, ("tasks", index, "reads"), checkout)
-        mistakes += wrong
-        for position, text in enumerate(document.writes):
-            if "*" in text or "?" in text:
-                where = ("tasks", index, "writes", position)
-                mistakes.append(Mistake(where, f"{quoted(text)} is a pattern", "name each file that the task makes"))
-        fields = attrs.asdict(document, recurse=False)
-        writes = tuple(map(posixpath.normpath, document.writes))
-        found.append(model.Task(**{**fields, "reads": reads, "writes": writes}))
-    return tuple(found), mistakes
 
 
 def config_file(path: str | None, checkout: Checkout) -> tuple[str | None, list[Mistake]]:

@@ -1,13 +1,15 @@
-"""Is a task of a scope up to date? Reads its targets, the snapshot and the landing branch; runs nothing.
+"""Is a task up to date? Reads its targets, the snapshot, the landing branch, what was declared; runs nothing.
 
 The callables return True (as it was) or False (run it), as doit's `uptodate` takes them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pipeline.contents import Contents
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs
@@ -95,3 +97,40 @@ class Freshness:
 
         embedded = [g.name for g in self.session.plan.generate.generators if g.embedded]
         return {"embedded": embedded, "version": differential.VERSION if embedded else ""}
+
+
+class Read:
+    """Do the directories and patterns that a declared task reads hold what they held when it last ran?
+
+    Asked when its locks are held, so that what is remembered is what the run that follows begins with.
+    """
+
+    def __init__(self, session: Session, reads: Sequence[str]) -> None:
+        self._session, self._reads = session, reads
+        self._now: Contents | None = None
+
+    def configure_task(self, task: Any) -> None:
+        task.value_savers.append(lambda: {"_reads": converter.unstructure(self._now)})
+
+    def __call__(self, task: Any, values: Mapping[str, Any]) -> bool:
+        said = values.get("_reads")
+        known = converter.structure(said, Contents) if said else None
+        self._now = self._session.place.contents(self._reads, known)
+        return known is not None and self._now.content == known.content
+
+    def __repr__(self) -> str:
+        return f"what is in {', '.join(self._reads)} is as it was"
+
+
+class Left:
+    """Are the directories, patterns and shared files that a declared task writes as the last of their writers left
+    them, with its own work in them?"""
+
+    def __init__(self, session: Session, task: str) -> None:
+        self._session, self._task = session, task
+
+    def __call__(self) -> bool:
+        return self._session.holdings.intact(self._task)
+
+    def __repr__(self) -> str:
+        return "what it writes together with others, or by directory or pattern, is as it was left"

@@ -81,7 +81,11 @@ class Scope:
 
 @attrs.frozen
 class Task:
-    """A declared task: commands with file scopes. Runs in the checkout, as doit's tasks do."""
+    """A declared task: commands with file scopes. Runs in the checkout, as doit's tasks do.
+
+    `reads` and `writes` are in the language of patterns.py and in one spelling each, so that two of one file are equal:
+    a path; a directory with all that is in it, which ends with a slash; a pattern; in `reads` what ! takes out again.
+    """
 
     name: str
     run: tuple[str, ...]  # shell commands, one after another
@@ -91,7 +95,9 @@ class Task:
     pool: str = VALIDATION
     doc: str = ""
     env: Mapping[str, str] = attrs.field(factory=dict)
-    timeout: float | None = None  # seconds
+    timeout: float | None = None  # seconds, for all of `run` together
+    memory: int | None = None  # bytes, of all its processes together
+    links: Mapping[str, str] = attrs.field(factory=dict)  # paths among those that are symbolic links -> where to
 
 
 @attrs.frozen

@@ -98,6 +98,36 @@ def unescape(pattern: str) -> str | None:
     return None if re.search(r"[*?\[{\\]", bare) else re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
 
 
+def anchor(pattern: str) -> str:
+    """The directory that the wildcards of a pattern begin in: "gen/**/*.c" → "gen", "*.c" → "."."""
+    literal: list[str] = []
+    for segment in pattern.split("/")[:-1]:
+        plain = unescape(segment)
+        if plain is None:
+            break
+        literal.append(plain)
+    return "/".join(literal) or "."
+
+
+def lock(declared: str) -> str:
+    """What is held for a declared path, directory or pattern, with all that is under it.
+
+    For a pattern it's the directory that its wildcards begin in: two patterns that may meet then always do.
+    """
+    plain = unescape(declared)
+    return anchor(declared) if plain is None else plain.rstrip("/")
+
+
+def takes_in(declared: str, path: str) -> bool:
+    """Is `path` the declared path, in the declared directory, or matched by the declared pattern?"""
+    plain = unescape(declared)
+    if plain is None:
+        return compiled(declared).fullmatch(path) is not None
+    if not plain.endswith("/"):
+        return path == plain
+    return plain == "./" or path == plain[:-1] or path.startswith(plain)
+
+
 @functools.lru_cache(maxsize=4096)
 def compiled(pattern: str) -> re.Pattern[str]:
     """What a path must match in full. Raises BadPattern."""

@@ -19,8 +19,9 @@ from typing import Any
 import attrs
 import filelock
 
-from pipeline import ledger, process, unchanged
+from pipeline import filescopes, ledger, patterns, process, unchanged
 from pipeline.action import Refusal
+from pipeline.contents import Holdings, Place
 from pipeline.engines import Engine, EngineError, get_engine
 from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
@@ -28,6 +29,7 @@ from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope
 from pipeline.results import dump, find, write_bytes
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
+from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
 
 LANDING = "landing"  # the worktree that commits are made in
@@ -158,6 +160,27 @@ class Session:
         """Something may have landed."""
         self._branch = None
 
+    # -- declared tasks, in the checkout
+
+    @functools.cached_property
+    def place(self) -> Place:
+        return Place(Path(self.plan.root), self.home)
+
+    @functools.cached_property
+    def holdings(self) -> Holdings:
+        made = filescopes.targets(self.plan.tasks)
+        kept = {t.name: [each for each in t.writes if each not in made[t.name]] for t in self.plan.tasks}
+        return Holdings(self.home / "held.json", self.place, kept)
+
+    @property
+    def watch(self) -> Watch:
+        with self._lock:
+            return self._watch
+
+    @functools.cached_property
+    def _watch(self) -> Watch:
+        return Watch(self.repository, [self.home, self.places.cache, self.places.data])
+
     # -- places of this checkout
 
     def target(self, scope: str, name: str) -> Path:
@@ -268,7 +291,10 @@ class Session:
         if not clean or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
             return
         root = Path(self.plan.root)
-        declared = [root / path for task in self.plan.tasks for path in (*task.reads, *task.writes)]
+        paths = [each for task in self.plan.tasks for each in (*task.reads, *task.writes)]
+        if not all(map(filescopes.is_file, paths)):
+            return  # a file that is new in a directory would not be seen
+        declared = [root / patterns.lock(each) for each in paths]
         said = f"{len(attempts)} tasks are up to date: nothing has changed since they were last looked at\n{text}"
         try:
             unchanged.remember(self.home, root, self.info.words, [*self.engine.installed(root), *declared], said)

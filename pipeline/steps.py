@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar, cast
 
 import attrs
 
-from pipeline import asking, process
+from pipeline import asking
 from pipeline.engines import EngineError, Measured
 from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
@@ -276,25 +275,6 @@ class Steps:
         total = score(statuses)
         detail = f"{total.survivors} survivors of {total.total}" + (f", {len(lives)} disagree" if lives else "")
         return Confirmed(Outcome.OK, detail, states.get(scope.write), done.inputs, counts, disagreements)
-
-    # -- declared tasks
-
-    def command(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
-        """The commands of a declared task, one after another, in the checkout."""
-        (key,) = keys
-        task = next(t for t in self.session.plan.tasks if t.name == key)
-        output = ""
-        for command in task.run:
-            done = process.run(
-                ["sh", "-c", command], cwd=Path(self.session.plan.root), env=process.environment(task.env),
-                timeout=task.timeout,
-            )  # fmt: skip
-            output += done.text + done.err.decode(errors="replace")
-            if not done.ok:
-                outcome = Outcome.TIME_LIMIT if done.timed_out else Outcome.CRASHED
-                why = f"no end within {task.timeout:g} s" if done.timed_out else f"exit status {done.exit_code}"
-                return {key: Attempt(outcome, failure=f"{command}: {why}", output=output)}
-        return {key: Attempt(Outcome.OK, output=output)}
 
     # -- shared
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from doit.tools import config_changed
 
-from pipeline import freshness, reports
+from pipeline import filescopes, freshness, patterns, reports
 from pipeline.action import Step
 from pipeline.host import Attempt, Performer, Slot
 from pipeline.model import GENERATION, VALIDATION, Scope, Task
@@ -61,25 +61,37 @@ class _Maker:
         return self._performers.setdefault(kind, perform)
 
     def declared(self) -> Iterator[Dict]:
-        writers: dict[str, list[str]] = {}
-        for task in self.plan.tasks:
-            for path in task.writes:
-                writers.setdefault(path, []).append(task.name)
-        for task in self.plan.tasks:
-            yield self._declared(task, {p for p, names in writers.items() if len(names) == 1})
+        def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+            from pipeline.commands import Commands
 
-    def _declared(self, task: Task, mine: set[str]) -> Dict:
+            return Commands(self.session).perform(keys, slot)
+
+        made = filescopes.targets(self.plan.tasks)
+        for task in self.plan.tasks:
+            yield self._declared(task, made[task.name], perform)
+
+    def _declared(self, task: Task, made: Sequence[str], performer: Performer) -> Dict:
+        locks = filescopes.locks(task)
+        files = [each for each in task.reads if filescopes.is_file(each)]
+        more = [each for each in task.reads if not filescopes.is_file(each)]
+        uptodate: list[Any] = []
+        if task.reads:  # without any, it runs every time
+            said = {"run": list(task.run), "env": dict(task.env), "reads": list(task.reads)}
+            uptodate = [config_changed(said), freshness.Left(self.session, task.name)]
+        if more:
+            uptodate.append(freshness.Read(self.session, more))
         return {
             "basename": task.name,
             "doc": task.doc or f"run {task.run[0]}",
-            "actions": [Step(self.session, task.name, self._performer("command"))],
-            "file_dep": [self._path(p) for p in task.reads],
-            "targets": [self._path(p) for p in task.writes if p in mine],
+            "actions": [Step(self.session, task.name, performer)],
+            "file_dep": [self._path(patterns.lock(each)) for each in files],
+            "targets": [self._path(patterns.lock(each)) for each in made],
             "task_dep": list(task.needs),
-            "uptodate": [config_changed({"run": list(task.run), "env": dict(task.env)})] if task.reads else [],
+            "uptodate": uptodate,
             "meta": {
-                "pool": task.pool, "kind": "task", "scope": None,
-                "reads": [self._absolute(p) for p in task.reads], "writes": [self._absolute(p) for p in task.writes],
+                "pool": task.pool, "kind": "task", "scope": None, "run": list(task.run),
+                "reads": sorted(map(self._absolute, locks.reads)), "writes": sorted(map(self._absolute, locks.writes)),
+                **({"memory": task.memory} if task.memory else {}),
             },
         }  # fmt: skip
 

@@ -1,0 +1,91 @@
+"""What a declared task does: its commands in the checkout, and what came of it held against its file scope."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from pipeline import filescopes, patterns, process
+from pipeline.host import Attempt, Slot
+from pipeline.model import Task
+from pipeline.results import Outcome
+from pipeline.session import Session
+from pipeline.worktree import GitError
+
+
+@attrs.frozen
+class Commands:
+    """The performer of declared tasks, on one session."""
+
+    session: Session
+
+    def perform(self, keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+        (key,) = keys
+        task = next(t for t in self.session.plan.tasks if t.name == key)
+        try:
+            self.session.watch.begin(task.name, lambda path: filescopes.may_write(task, path))
+            try:
+                held = self.session.holdings.begin(task.writes)
+                attempt = self._run(task)
+            finally:
+                outside = self.session.watch.end(task.name)
+        except GitError as error:
+            return {key: Attempt(Outcome.UNVERIFIED, failure=f"what it changed cannot be told: {error}")}
+        if outside:
+            attempt = _with_outside(attempt, outside)
+        elif attempt.failure is None and (missing := self._missing(task)):
+            attempt = attrs.evolve(attempt, outcome=Outcome.CRASHED, failure=f"{task.name}: {missing}")
+        if attempt.failure is None:
+            self.session.holdings.end(task.name, held)
+        return {key: attempt}
+
+    def _run(self, task: Task) -> Attempt:
+        """Its commands, one after another, until one fails."""
+        output = ""
+        deadline = None if task.timeout is None else time.monotonic() + task.timeout
+        for command in task.run:
+            done = process.run(
+                # What it says on both streams is shown in the order in which it was said.
+                ["sh", "-c", f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root),
+                env=process.environment(task.env), max_memory=task.memory,
+                timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
+            )  # fmt: skip
+            output += done.text + done.err.decode(errors="replace")
+            if not done.ok:
+                outcome, why = _ended(done, task)
+                return Attempt(outcome, failure=f"{command}: {why}", output=output)
+        return Attempt(Outcome.OK, output=output)
+
+    def _missing(self, task: Task) -> str:
+        """What a task that succeeded did not make, in words; '' where all is there."""
+        for each in task.writes:
+            plain = patterns.unescape(each)
+            if not self.session.place.holds(each):
+                return f"ended without its target {each if plain is None else plain}"
+            if plain is not None and filescopes.is_file(each) and (self.session.place.root / plain).is_dir():
+                return f"{plain} is a directory: say {plain}/ in `writes`"
+        return ""
+
+
+def _ended(done: process.Finished, task: Task) -> tuple[Outcome, str]:
+    """How a command failed, and that in words."""
+    if done.timed_out:
+        return Outcome.TIME_LIMIT, f"no end within {task.timeout:g} s"
+    if done.too_much_memory:
+        return Outcome.MEMORY, f"more than the {task.memory or 0:,} bytes of memory that it asked for"
+    if done.too_much_output:
+        return Outcome.CRASHED, "more output than can be kept"
+    if done.exit_code < 0:
+        return Outcome.SIGNAL, f"killed by {signal.Signals(-done.exit_code).name}"
+    return Outcome.CRASHED, f"exit status {done.exit_code}"
+
+
+def _with_outside(attempt: Attempt, outside: Sequence[str]) -> Attempt:
+    said = f"changed outside its `writes`: {', '.join(outside)}"
+    if attempt.failure is not None:
+        return attrs.evolve(attempt, failure=f"{attempt.failure}\n{said}")
+    return attrs.evolve(attempt, outcome=Outcome.OUTSIDE_SCOPE, failure=said)

@@ -1,0 +1,168 @@
+"""The file scopes of declared tasks: every path in one spelling, what is wrong with it, what it locks.
+
+Asks the checkout, changes nothing. What a task did is held against its scope elsewhere (commands.py, watch.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from . import model, patterns
+from .checkout import Checkout
+from .contents import Place
+from .document import TaskDocument
+from .source import Mistake, Where, quoted
+
+
+@attrs.frozen
+class Locks:
+    """The paths that a task holds while it runs, relative to the root; each with all that is under it."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+def locks(task: model.Task) -> Locks:
+    """Of a link, the link and what it leads to: two spellings of one file never pass for two files."""
+
+    def held(declared: Iterable[str]) -> frozenset[str]:
+        paths = {patterns.lock(each) for each in declared if not each.startswith("!")}
+        return frozenset(paths | {task.links[path] for path in paths if path in task.links})
+
+    return Locks(held(task.reads), held(task.writes))
+
+
+def targets(tasks: Iterable[model.Task]) -> dict[str, tuple[str, ...]]:
+    """Task -> those of its `writes` that can be doit's targets: files, each written by that task alone."""
+    tasks = tuple(tasks)
+    writers = Counter(each for task in tasks for each in task.writes)
+    return {
+        task.name: tuple(each for each in task.writes if writers[each] == 1 and is_file(each)) for task in tasks
+    }  # fmt: skip
+
+
+def is_file(declared: str) -> bool:
+    """Neither a directory nor a pattern."""
+    plain = patterns.unescape(declared)
+    return plain is not None and not plain.endswith("/")
+
+
+def may_write(task: model.Task, path: str) -> bool:
+    """May the task change `path`, relative to the root?"""
+    if any(patterns.takes_in(each, path) for each in task.writes):
+        return True
+    return any(path == task.links.get(patterns.lock(each)) for each in task.writes)
+
+
+def made(documents: Sequence[TaskDocument], checkout: Checkout) -> frozenset[str]:
+    """All that declared tasks write, in one spelling each; what is wrong with it is said by `tasks`."""
+    found = set()
+    for document in documents:
+        for text in document.writes:
+            with contextlib.suppress(_Wrong):
+                found.add(_spelled(text, checkout))
+    return frozenset(found)
+
+
+def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[model.Task, ...], list[Mistake]]:
+    """Every declared task with its file scopes, and all that is wrong with those."""
+    mistakes: list[Mistake] = []
+    found = []
+    for index, document in enumerate(documents):
+        scopes = {}
+        for key, check in (("reads", _check_read), ("writes", _check_write)):
+            spelled: dict[str, None] = {}
+            for position, text in enumerate(getattr(document, key)):
+                where = ("tasks", index, key, position)
+                try:
+                    each = _spelled(text, checkout)
+                    check(text, each, checkout)
+                    spelled[each] = None
+                except _Wrong as wrong:
+                    mistakes.append(wrong.mistake(where))
+            scopes[key] = tuple(spelled)
+        links = dict(_links((*scopes["reads"], *scopes["writes"]), checkout))
+        found.append(model.Task(**{**attrs.asdict(document, recurse=False), **scopes, "links": links}))
+    return tuple(found), mistakes
+
+
+class _Wrong(Exception):
+    """What is wrong with one path, and what to do."""
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what, self.remedy = what, remedy
+
+    def mistake(self, where: Where) -> Mistake:
+        return Mistake(where, self.what, self.remedy)
+
+
+def _spelled(text: str, checkout: Checkout) -> str:
+    """The one spelling of what is declared. Raises _Wrong."""
+    if text.startswith("!"):
+        return f"!{_spelled(text[1:], checkout)}"
+    plain = text if text in checkout.files else patterns.unescape(text)
+    if plain is not None:
+        path = _inside(text, checkout.spelled(plain))
+        directory = plain.endswith("/") or checkout.is_directory(path)
+        return patterns.escape(path) + ("/" if directory else "")
+    try:
+        patterns.compiled(text)
+    except patterns.BadPattern as error:
+        raise _Wrong(f"{quoted(text)} is no pattern: {error}") from None
+    segments = text.split("/")
+    literal = next(n for n, segment in enumerate(segments) if patterns.unescape(segment) is None)
+    rest = [segment for segment in segments[literal:] if segment not in ("", ".")]
+    if ".." in rest:
+        raise _Wrong(f"{quoted(text)} goes up from what a wildcard matches", "name the directory that it's to go to")
+    folder = _inside(text, checkout.spelled("/".join(patterns.unescape(s) or "" for s in segments[:literal]) or "."))
+    begin = "" if folder == "." else f"{patterns.escape(folder)}/"
+    return begin + "/".join([*rest, *(["**"] if text.endswith("/") else [])])
+
+
+def _inside(text: str, path: str) -> str:
+    if path == ".." or path.startswith("../"):
+        raise _Wrong(f"{quoted(text)} lies outside the project", "a task's files are the project's")
+    return path
+
+
+def _check_read(text: str, spelled: str, checkout: Checkout) -> None:
+    """Raises _Wrong for what isn't there, and never will be."""
+    path = patterns.unescape(spelled)
+    if spelled.startswith("!"):
+        return
+    if path is None:
+        there = checkout.files.matching(spelled) or Place(checkout.root, checkout.root / ".git").holds(spelled)
+        if not there and not checkout.may_be_made(spelled):
+            raise _Wrong(f"{quoted(text)} matches no file of the project", checkout.hint(spelled))
+    elif path.endswith("/"):
+        if not checkout.is_directory(path[:-1]) and not checkout.has(path[:-1]):
+            raise _Wrong(f"no directory {quoted(text)}, and no task writes it", checkout.hint(path[:-1]))
+    elif not checkout.has(path):
+        raise _Wrong(f"no file {quoted(path)}, and no task writes it", checkout.hint(path))
+
+
+def _check_write(text: str, spelled: str, checkout: Checkout) -> None:
+    """Raises _Wrong for what git could not tell us of, or what can't be made."""
+    if spelled.startswith("!"):
+        raise _Wrong(f"{quoted(text)} takes something out of `writes`", "name what the task may change")
+    path = patterns.lock(spelled)
+    if ".git" in path.split("/"):
+        raise _Wrong(f"{quoted(text)} lies in .git", "name files of the project")
+    if file := checkout.file_at_or_above(path, directory=not is_file(spelled)):
+        raise _Wrong(f"{quoted(text)} is or lies below {file}, which is a file", "name what the task makes")
+    if (link := checkout.link(path)) is not None:
+        _inside(text, link)
+
+
+def _links(declared: Iterable[str], checkout: Checkout) -> Iterator[tuple[str, str]]:
+    for each in declared:
+        if is_file(each):
+            path = patterns.lock(each)
+            link = checkout.link(path)
+            if link is not None:
+                yield path, link
