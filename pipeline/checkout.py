@@ -27,6 +27,7 @@ class Checkout:
     files: Files
     made: frozenset[str] = frozenset()
     folds: bool = False  # the file system takes two cases of a name for one
+    _above: dict[str, str | None] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     _real: dict[str, str] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     _names: dict[str, str] = attrs.field(factory=dict, init=False, eq=False, repr=False)
     # A search takes milliseconds, and a wrong `project` makes a thousand mistakes: only the first get a hint.
@@ -59,17 +60,21 @@ class Checkout:
                     return True
         return False
 
-    def file_at_or_above(self, path: str, directory: bool) -> str | None:
-        """The file that stands where a directory of `path` would have to be. directory: `path` itself is to be one."""
-        above = [path, *map(str, PurePosixPath(path).parents)] if directory else map(str, PurePosixPath(path).parents)
-        return next((each for each in above if os.path.isfile(self._absolute(each))), None)  # noqa: PTH113
+    def file_above(self, path: str) -> str | None:
+        """The file that stands where a directory above `path` would have to be."""
+        folder = posixpath.dirname(path)
+        if folder not in self._above:
+            is_file = folder != "" and os.path.isfile(self._absolute(folder))  # noqa: PTH113
+            self._above[folder] = folder if is_file else self.file_above(folder) if folder else None
+        return self._above[folder]
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(self._absolute(path)) or f"{patterns.escape(path)}/" in self.made  # noqa: PTH112
 
     def spelled(self, path: str) -> str:
         """The one spelling of a path, relative to the root: no `.`, `..` or link among its directories, and the case
-        that the file system has. Of a file that is a link itself, the link. Outside the project it begins with `..`.
+        that the file system has. Of a file that is a link itself, the link; of what lies behind a link out of the
+        project, the way through the link. Outside the project it begins with `..`.
         """
         folder, name = posixpath.split(path.rstrip("/"))
         if name in ("", ".", ".."):
@@ -79,12 +84,18 @@ class Checkout:
             if os.path.isdir(found):  # noqa: PTH112
                 found = self._real_path(path)
         relative = self._relative(found)
+        if relative.split("/")[0] == "..":
+            relative = posixpath.normpath(path)
         return self._cased(relative) if self.folds else relative
 
     def link(self, path: str) -> str | None:
-        """Where a symbolic link leads, spelled in the same way; None where it is none."""
-        found = self._absolute(path)
-        return self._relative(os.path.realpath(found)) if os.path.islink(found) else None  # noqa: PTH114
+        """Where symbolic links on the way to a path lead, relative to the root; None where there are none."""
+        folder, name = posixpath.split(path)
+        found = posixpath.join(self._real_path(folder), name)
+        if os.path.islink(found):  # noqa: PTH114
+            found = os.path.realpath(found)
+        relative = self._relative(found)
+        return None if relative == path else relative
 
     def _real_path(self, path: str) -> str:
         if path not in self._real:

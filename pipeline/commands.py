@@ -25,7 +25,7 @@ class Commands:
 
     def perform(self, keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
         (key,) = keys
-        task = next(t for t in self.session.plan.tasks if t.name == key)
+        task = self.session.tasks[str(key)]
         try:
             self.session.watch.begin(task.name, lambda path: filescopes.may_write(task, path))
             try:

@@ -146,7 +146,7 @@ class Holdings:
         if now:
             with self._lock:
                 self._known = {**self._known, **now}
-                dump(self._path, self._known)
+                dump(self._path, {path: attrs.asdict(held) for path, held in self._known.items()})
 
     def _of(self, path: str) -> tuple[Contents, tuple[str, ...]]:
         known = self._known.get(path)

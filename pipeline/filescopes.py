@@ -46,9 +46,9 @@ def targets(tasks: Iterable[model.Task]) -> dict[str, tuple[str, ...]]:
 
 
 def is_file(declared: str) -> bool:
-    """Neither a directory nor a pattern."""
+    """Neither a directory nor a pattern, nor what takes something out of those."""
     plain = patterns.unescape(declared)
-    return plain is not None and not plain.endswith("/")
+    return plain is not None and not plain.endswith("/") and not declared.startswith("!")
 
 
 def may_write(task: model.Task, path: str) -> bool:
@@ -153,16 +153,13 @@ def _check_write(text: str, spelled: str, checkout: Checkout) -> None:
     path = patterns.lock(spelled)
     if ".git" in path.split("/"):
         raise _Wrong(f"{quoted(text)} lies in .git", "name files of the project")
-    if file := checkout.file_at_or_above(path, directory=not is_file(spelled)):
-        raise _Wrong(f"{quoted(text)} is or lies below {file}, which is a file", "name what the task makes")
-    if (link := checkout.link(path)) is not None:
-        _inside(text, link)
+    if file := checkout.file_above(path if is_file(spelled) else f"{path}/"):
+        below = f"{quoted(text)} lies below {file}, which" if file != path else quoted(text)
+        raise _Wrong(f"{below} is a file", "name what the task makes")
 
 
 def _links(declared: Iterable[str], checkout: Checkout) -> Iterator[tuple[str, str]]:
-    for each in declared:
-        if is_file(each):
-            path = patterns.lock(each)
-            link = checkout.link(path)
-            if link is not None:
-                yield path, link
+    for path in map(patterns.lock, declared):
+        link = checkout.link(path)
+        if link is not None:
+            yield path, link

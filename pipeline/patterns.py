@@ -89,11 +89,13 @@ def _beginning(ordered: Sequence[str], prefix: str) -> slice:
 
 def escape(text: str) -> str:
     """The pattern that matches `text` alone."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    return _SPECIAL.sub(r"\\\g<0>", text) if _SPECIAL.search(text) else text
 
 
 def unescape(pattern: str) -> str | None:
     """The one path that a pattern without wildcards means, else None."""
+    if not _SPECIAL.search(pattern):
+        return pattern  # nearly all are: a large plan asks of fifty thousand
     bare = re.sub(r"\\.", "", pattern, flags=re.DOTALL)
     return None if re.search(r"[*?\[{\\]", bare) else re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
 

@@ -26,7 +26,7 @@ from pipeline.engines import Engine, EngineError, get_engine
 from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
-from pipeline.model import Plan, Scope
+from pipeline.model import Plan, Scope, Task
 from pipeline.results import dump, find, write_bytes
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.watch import Watch
@@ -163,8 +163,12 @@ class Session:
     # -- declared tasks, in the checkout
 
     @functools.cached_property
+    def tasks(self) -> Mapping[str, Task]:
+        return {task.name: task for task in self.plan.tasks}
+
+    @functools.cached_property
     def place(self) -> Place:
-        return Place(Path(self.plan.root), self.home)
+        return Place(Path(self.plan.root), self.home.resolve())
 
     @functools.cached_property
     def holdings(self) -> Holdings:
@@ -179,7 +183,7 @@ class Session:
 
     @functools.cached_property
     def _watch(self) -> Watch:
-        return Watch(self.repository, [self.home, self.places.cache, self.places.data])
+        return Watch(self.repository, [p.resolve() for p in (self.home, self.places.cache, self.places.data)])
 
     # -- places of this checkout
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import signal
@@ -63,3 +62,298 @@ def overlapping(world: World) -> set[frozenset[str]]:
     return {
         frozenset((a[2], b[2])) for a, b in itertools.combinations(ran, 2) if a[0] < b[1] and b[0] < a[1]
     }  # fmt: skip
+
+
+# Up to date
+
+
+def test_a_task_runs_again_for_its_commands_its_variables_its_reads_and_what_is_in_them(lab: World) -> None:
+    kept = {
+        "kept": task("kept", "true", reads=["in.txt"], writes=["build/"]),
+        "command": task("command", "true", reads=["in.txt"]),
+        "variable": task("variable", "true", reads=["in.txt"], env={"A": "1"}),
+        "reads": task("reads", "true", reads=["in.txt"]),
+        "file": task("file", "true", reads=["src/a.c"]),
+        "directory": task("directory", "true", reads=["src"]),
+        "pattern": task("pattern", "true", reads=["src/**/*.c"]),
+        "without": task("without", "true", reads=["src/**", "!src/a.c"]),
+        "always": task("always", "true"),
+    }
+    lab.write("build/made", "")  # ignored by git
+    plan(lab, *kept.values())
+    assert run(lab, *kept) == dict.fromkeys(kept, "ok")
+    os.utime(lab.root / "src/b.c", (1, 1))
+    assert run(lab, *kept) == dict.fromkeys(kept, "cached") | {"always": "ok"}
+    kept["command"]["run"] = "true again"
+    kept["variable"]["env"] = {"A": "2"}
+    kept["reads"]["reads"] = ["in.txt", "src/b.c"]
+    lab.write("src/a.c", "edited\n")
+    plan(lab, *kept.values())
+    changed = ["command", "variable", "reads", "file", "directory", "pattern", "always"]
+    assert run(lab, *kept) == dict.fromkeys(kept, "cached") | dict.fromkeys(changed, "ok")
+    lab.write("src/deep/new.c", "")
+    seen = ["directory", "pattern", "without", "always"]
+    assert run(lab, *kept) == dict.fromkeys(kept, "cached") | dict.fromkeys(seen, "ok")
+
+
+def test_what_was_edited_while_a_task_read_it_makes_it_run_again(lab: World) -> None:
+    command = "cat src/*.c > build/all; echo edited >> src/a.c"
+    plan(lab, task("slow", command, reads=["src/"], writes=["build/all", "src/"]))
+    lab.write("build/.keep", "")
+    assert run(lab, "slow") == {"slow": "ok"}
+    assert run(lab, "slow") == {"slow": "ok"}
+
+
+def test_what_was_written_and_is_no_longer_as_it_was_left_makes_its_writers_run_again(lab: World) -> None:
+    tasks = [
+        task("a", "echo a >> Kbuild", reads=["src/a.c"], writes=["Kbuild"]),
+        task("b", "echo b >> Kbuild", reads=["src/b.c"], writes=["Kbuild"]),
+        task("out", "mkdir -p build/x && echo 1 > build/x/o", reads=["in.txt"], writes=["build/x/"]),
+        task("gen", "mkdir -p gen && echo 1 > gen/1.h", reads=["in.txt"], writes=["gen/*.h"]),
+    ]
+    everything = ["a", "b", "out", "gen"]
+    plan(lab, *tasks)
+    assert run(lab, *everything) == dict.fromkeys(everything, "ok")
+    assert run(lab, *everything) == dict.fromkeys(everything, "cached")
+    lab.write("src/b.c", "edited\n")
+    lab.write("build/x/o", "not what it made\n")
+    assert run(lab, *everything) == {"a": "cached", "b": "ok", "out": "ok", "gen": "cached"}
+    assert lab.read("Kbuild").split() in (["a", "b", "b"], ["b", "a", "b"])
+    (lab.root / "gen/1.h").unlink()
+    lab.write("Kbuild", "somebody else's\n")
+    assert run(lab, *everything) == {"a": "ok", "b": "ok", "out": "cached", "gen": "ok"}
+    assert sorted(lab.read("Kbuild").split()) == ["a", "b", "else's", "somebody"]
+
+
+@pytest.mark.parametrize(
+    ("writes", "said"),
+    [
+        ("made", "ended without its target made"),
+        ("build/made/", "ended without its target build/made/"),
+        ("gen/**/*.c", "ended without its target gen/**/*.c"),
+        ("src/new", "src/new is a directory: say src/new/ in `writes`"),
+    ],
+)
+def test_success_without_what_was_declared_is_a_failure(lab: World, writes: str, said: str) -> None:
+    plan(lab, task("a", "mkdir -p src/new gen", reads=["in.txt"], writes=[writes]))
+    assert f"a: {said}\n" in lab.doit("a", code=1).out
+    assert outcomes(lab) == {"a": "crashed"}
+
+
+def test_the_half_made_targets_of_a_failed_task_are_not_believed(lab: World) -> None:
+    half = "echo half > {0} && test -e go && echo whole > {0}"
+    plan(
+        lab,
+        task("file", half.format("made"), reads=["in.txt"], writes=["made"]),
+        task("folder", f"mkdir -p out; {half.format('out/made')}", reads=["in.txt"], writes=["out/"]),
+        task("one", half.format("shared"), reads=["in.txt"], writes=["shared"]),
+        task("other", "echo other >> shared", reads=["in.txt"], writes=["shared"]),
+    )
+    names = ("file", "folder", "one")
+    assert run(lab, "other") == {"other": "ok"}
+    assert run(lab, *names, code=1, options=("--continue",)) == dict.fromkeys(names, "crashed")
+    lab.write("go", "")
+    assert run(lab, *names, "other") == dict.fromkeys((*names, "other"), "ok"), "what it shared was spoilt as well"
+    assert (lab.read("made"), lab.read("out/made")) == ("whole\n", "whole\n")
+
+
+def test_the_half_made_target_of_a_killed_run_is_not_believed(lab: World) -> None:
+    command = "echo half > made; sleep $(cat wait); echo whole > made"
+    lab.write("wait", "0")
+    plan(lab, task("a", command, reads=["in.txt"], writes=["made"]))
+    assert run(lab, "a") == {"a": "ok"}
+    lab.write("in.txt", "edited\n")
+    lab.write("wait", "60")
+    process = lab.start("-n", "1", "a")
+    deadline = time.monotonic() + 20
+    while lab.read("made") != "half\n":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    lab.write("in.txt", "one\n")  # as it was when the task succeeded
+    lab.write("wait", "0")
+    assert run(lab, "a") == {"a": "ok"}
+    assert lab.read("made") == "whole\n"
+
+
+# How a task fails
+
+
+def test_what_a_failed_command_said_is_shown_whole_and_once_in_the_order_in_which_it_was_said(lab: World) -> None:
+    plan(lab, task("bad", ["echo before", "echo one; echo two >&2; seq 1000; echo three; exit 3", "echo never"]))
+    for options in ((), ("-v", "2"), ("-v", "0")):
+        out = lab.doit(*options, "bad", code=1).both
+        numbers = "\n".join(map(str, range(1, 1001)))
+        assert out.count(f"before\none\ntwo\n{numbers}\nthree\n") == 1
+        assert out.count("\nthree\n") == 1
+        assert out.count("three; exit 3, echo never: exit status 3") == 0
+        assert "seq 1000; echo three; exit 3: exit status 3" in out
+        assert "never" not in out
+
+
+def test_a_task_that_takes_too_long_or_too_much_or_is_killed_ends_with_that_outcome(lab: World) -> None:
+    plan(
+        lab,
+        task("slow", ["sleep 0.3", "sleep 0.3", "sleep 60"], timeout=0.5),
+        task("big", ["head -c 300000000 /dev/zero | tail | sleep 60"], memory="100MB"),
+        task("killed", "kill -9 $$"),
+        task("after", "true", needs=["killed"]),
+    )
+    done = lab.doit("-n", "4", "--continue", "slow", "big", "killed", "after", code=2)
+    assert outcomes(lab) == {"slow": "time-limit", "big": "memory", "killed": "signal"}
+    assert "sleep 0.3: no end within 0.5 s" in done.out
+    assert "tail | sleep 60: more than the 100,000,000 bytes of memory that it asked for" in done.out
+    assert "kill -9 $$: killed by SIGKILL" in done.out
+
+
+def test_info_shows_every_command_and_what_is_locked(lab: World) -> None:
+    plan(lab, task("a", ["echo one > made", "echo two"], reads=["src/"], writes=["made", "gen/*.c"], memory="1GiB"))
+    out = lab.doit("info", "a", code=1).out
+    for text in (
+        "echo one > made",
+        "echo two",
+        f"{lab.root}/src'",
+        f"{lab.root}/gen'",
+        f"{lab.root}/made'",
+        "1073741824",
+    ):
+        assert text in out
+
+
+# Outside its scope
+
+
+def test_a_task_that_changes_what_it_did_not_declare_fails_however_often_it_is_tried(lab: World) -> None:
+    good = "echo 1 > made; mkdir -p gen/d build; echo 1 > gen/d/x.c; echo 1 > build/o; git add made"
+    plan(
+        lab,
+        task("good", good, writes=["made", "gen/**/*.c"]),
+        task("bad", "echo 1 > new.txt; echo 1 >> src/a.c; rm -f src/b.c; echo 1 > mine.txt", writes=["src/c.c"]),
+        task("commits", "echo 1 >> src/a.c; git commit -qam x"),
+    )
+    lab.write("mine.txt", "the user's\n")
+    lab.write("unknown.txt", "the user's\n")
+    lab.write("in.txt", "edited by the user\n")
+    assert run(lab, "good") == {"good": "ok"}
+    assert "changed outside its `writes`: mine.txt, new.txt, src/a.c, src/b.c\n" in lab.doit("bad", code=1).out
+    assert outcomes(lab) == {"bad": "outside-scope"}
+    assert "changed outside its `writes`: mine.txt, new.txt, src/a.c\n" in lab.doit("bad", code=1).out
+    lab.commit("all of it")
+    assert "changed outside its `writes`: src/a.c\n" in lab.doit("commits", code=1).out
+
+
+def test_what_changes_outside_the_project_but_in_its_repository_is_named_from_the_project(lab: World) -> None:
+    plan(lab, task("a", "echo 1 > ../above.txt"), project="src")
+    assert "changed outside its `writes`: ../above.txt\n" in lab.doit("a", code=1).out
+
+
+def test_a_change_is_charged_to_those_that_ran_then_unless_one_of_them_may_write_it(lab: World) -> None:
+    wait = "for i in $(seq 500); do test -e build/{0} && break; sleep 0.02; done; "
+    bad = "touch build/bad; " + wait.format("beside") + "echo 1 > wrong; touch build/told"
+    beside = "touch build/beside; " + wait.format("bad") + wait.format("told")
+    early = task("early", "true")
+    (lab.root / "build").mkdir()
+    plan(lab, early, task("bad", bad, needs=["early"]), task("beside", beside, needs=["early"]))
+    blamed = {"early": "ok", "bad": "outside-scope", "beside": "outside-scope"}
+    assert run(lab, "bad", "beside", n=3, code=1) == blamed
+    for file in (lab.root / "build").iterdir():
+        file.unlink()
+    plan(lab, task("bad", bad), task("beside", beside, writes=["wrong"]))
+    assert run(lab, "bad", "beside", n=3) == {"bad": "ok", "beside": "ok"}
+
+
+# What runs beside what
+
+
+def test_two_spellings_of_one_file_are_one_path(lab: World) -> None:
+    (lab.root / "linked").symlink_to("src")
+    (lab.root / "link.c").symlink_to("src/a.c")
+    spellings = ["src/a.c", "./src//a.c", "src/../src/a.c", "linked/a.c", "link.c", "src/", "linked", "s*c/*.c"]
+    plan(lab, *[task(f"t{i}", "sleep 0.05", writes=[each]) for i, each in enumerate(spellings)])
+    names = [f"t{i}" for i in range(len(spellings))]
+    assert run(lab, *names, n=8) == dict.fromkeys(names, "ok")
+    assert overlapping(lab) == set()
+
+
+def test_memory_that_is_asked_for_is_kept_free_and_more_than_there_is_starts_nothing(lab: World) -> None:
+    most = int(psutil.virtual_memory().total * 0.6)
+    tasks = [task(f"big{i}", "sleep 0.1", memory=most) for i in range(3)]
+    tasks += [task("small", "sleep 0.4", memory="100MB"), task("huge", "true", memory="1024TiB")]
+    plan(lab, *tasks)
+    assert set(run(lab, "big0", "big1", "big2", "small", n=4).values()) == {"ok"}
+    assert {each for each in overlapping(lab) if "small" not in each} == set()
+    assert frozenset(("big0", "small")) in overlapping(lab)
+    done = lab.doit("-n", "4", "small", "huge", code=3)
+    assert "huge: asks for 1048576.0 GiB of memory, and this machine has" in done.err
+    assert len(lab.events()) == 4, "nothing started"
+
+
+FILES = ("gen/a.c", "gen/b.c", "gen/sub/c.c", "gen/a.h", "lib/x", "lib/y", "Kbuild")
+DECLARED = {
+    "gen/": FILES[:4],
+    "gen/**/*.c": FILES[:3],
+    "gen/*.[ch]": ("gen/a.c", "gen/b.c", "gen/a.h"),
+    "lib": ("lib/x", "lib/y"),
+    "{lib/y,Kbuild}": ("lib/y", "Kbuild"),
+    "Kbuild": ("Kbuild",),
+    "./gen//a.c": ("gen/a.c",),
+    "gen/sub/../b.c": ("gen/b.c",),
+    "lib/x": ("lib/x",),
+}
+# Not a file that one task may alone write: whoever reads it waits for that one, which may be a cycle.
+UNORDERED = ["gen/", "gen/**/*.c", "gen/*.[ch]", "lib", "{lib/y,Kbuild}", "Kbuild"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_whatever_plan_no_two_tasks_overlap_in_time_on_a_written_path(lab: World, seed: int) -> None:
+    """Paths, directories and patterns over a few files; what they come to is spelled out above, not computed."""
+    rng = random.Random(seed)
+    for file in FILES:
+        lab.write(file, "")
+    tasks, reads, writes = [], {}, {}
+    for i in range(12):
+        name = f"t{i}"
+        written = ["Kbuild"] if i < 2 else rng.sample(sorted(DECLARED), rng.randint(0, 2))
+        read = rng.sample(UNORDERED, rng.randint(0, 2))
+        writes[name] = {file for each in written for file in DECLARED[each]}
+        reads[name] = {file for each in read for file in DECLARED[each]}
+        commands = [f"sleep {rng.uniform(0.02, 0.05):.3f}", *(f"echo {name} >> {file}" for file in writes[name])]
+        needs = [f"t{j}" for j in range(i) if rng.random() < 0.08]
+        tasks.append(task(name, commands, writes=written, reads=read, needs=needs))
+    plan(lab, *tasks)
+    assert run(lab, *reads, n=8) == dict.fromkeys(reads, "ok")
+    together = overlapping(lab)
+    assert together, "it was no test: nothing ran beside anything"
+    for one, other in map(sorted, together):
+        assert not writes[one] & (writes[other] | reads[other]), (one, other)
+        assert not writes[other] & reads[one], (one, other)
+    for file in FILES:
+        assert sorted(lab.read(file).split()) == sorted(name for name in writes if file in writes[name])
+
+
+def test_the_story_runs_in_the_order_of_its_plan_and_its_shared_files_have_one_writer_at_a_time(lab: World) -> None:
+    story = yaml.safe_load((HERE / "plans/story.yaml").read_text())
+    plan(lab, *story["tasks"])
+    names = [each["name"] for each in story["tasks"]]
+    assert run(lab, *names, n=8) == dict.fromkeys(names, "ok")
+    times = {e["task"]: (e["started"], e["ended"]) for e in lab.events()}
+    for each in story["tasks"]:
+        assert all(times[need][1] <= times[each["name"]][0] for need in each.get("needs", ()))
+    assert overlapping(lab) == set(), "all of them write tests/kunit/Kbuild"
+    by_start = sorted(names, key=lambda name: times[name])
+    for file in ("tests/kunit/Kbuild", "core/io.c", "Documentation/xcvr/index.rst"):
+        writers = {each["name"] for each in story["tasks"] if file in each["writes"]}
+        assert lab.read(file).split() == [name for name in by_start if name in writers]
+    assert run(lab, *names, n=8) == dict.fromkeys(names, "ok"), "they read nothing, so they run every time"
+
+
+def test_a_plan_with_directories_notices_what_is_new_in_them(lab: World) -> None:
+    """The note of a run that had nothing to do knows files, and not what may appear in a directory."""
+    plan(lab, task("a", "true", reads=["build/"]))
+    lab.write("build/one", "")
+    assert run(lab, "a") == {"a": "ok"}
+    assert run(lab, "a") == {"a": "cached"}
+    assert run(lab, "a") == {"a": "cached"}
+    lab.write("build/two", "")
+    assert run(lab, "a") == {"a": "ok"}
