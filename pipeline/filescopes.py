@@ -140,6 +140,7 @@ def _check_read(text: str, spelled: str, checkout: Checkout) -> None:
         if not there and not checkout.may_be_made(spelled):
             raise _Wrong(f"{quoted(text)} matches no file of the project", checkout.hint(spelled))
     elif path.endswith("/"):
+        _check_above(text, spelled, checkout)
         if not checkout.is_directory(path[:-1]) and not checkout.has(path[:-1]):
             raise _Wrong(f"no directory {quoted(text)}, and no task writes it", checkout.hint(path[:-1]))
     elif not checkout.has(path):
@@ -153,9 +154,17 @@ def _check_write(text: str, spelled: str, checkout: Checkout) -> None:
     path = patterns.lock(spelled)
     if ".git" in path.split("/"):
         raise _Wrong(f"{quoted(text)} lies in .git", "name files of the project")
-    if file := checkout.file_above(path if is_file(spelled) else f"{path}/"):
-        below = f"{quoted(text)} lies below {file}, which" if file != path else quoted(text)
-        raise _Wrong(f"{below} is a file", "name what the task makes")
+    _check_above(text, spelled, checkout)
+
+
+def _check_above(text: str, spelled: str, checkout: Checkout) -> None:
+    """Raises _Wrong where a file stands in the place of a directory."""
+    path = patterns.lock(spelled)
+    file = checkout.file_above(path if is_file(spelled) else f"{path}/")
+    if file is not None and file == path:
+        raise _Wrong(f"{quoted(text)} is a file", "leave out the slash")
+    if file is not None:
+        raise _Wrong(f"{quoted(text)} lies below {file}, which is a file", "name a directory")
 
 
 def _links(declared: Iterable[str], checkout: Checkout) -> Iterator[tuple[str, str]]:

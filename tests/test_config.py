@@ -21,7 +21,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import config, model, source
+from pipeline import config, filescopes, model, source
 from pipeline.model import EngineConfig, GenerateConfig, GeneratorConfig, LandConfig, Scope, Task
 
 HERE = Path(__file__).parent.parent
@@ -92,6 +92,7 @@ tasks:
     pool: network
     env: {CI: "1"}
     timeout: 90s
+    memory: 1.5GiB
 """
 
 
@@ -174,16 +175,14 @@ def test_the_whole_example_becomes_a_plan(project: Path) -> None:
             Task(
                 "types",
                 ("npx tsc", "npx tsc -p test"),
-                (
-                    "node_modules/.package-lock.json", "src/a.js", "src/b.js", "src/dates/index.js",
-                    "src/dates/range.js", "src/dates/utc.js",
-                ),
+                ("src/**/*.js", "node_modules/.package-lock.json"),
                 (),
                 ("install",),
                 "network",
                 "check the types",
                 {"CI": "1"},
                 90.0,
+                1_610_612_736,
             ),
         ),
     )  # fmt: skip
@@ -321,6 +320,67 @@ def test_reads_may_be_ignored_by_git_or_yet_to_be_made(project: Path) -> None:
         """)
     text += "tasks: [{name: pack, run: pack, writes: [dist/]}]\n"
     assert load(project, text).scopes[0].reads == ("big.log", "dist/deep/out.js")
+
+
+def test_every_path_of_a_task_has_one_spelling(project: Path) -> None:
+    make_project(project, ["pages/[id].js", "pages/i.js"])
+    (project / "linked").symlink_to("src")
+    (project / "link.js").symlink_to("src/a.js")
+    (project / "away").symlink_to(project.parent)
+    spellings = {
+        "src/a.js": "src/a.js",
+        "./src//dates/../a.js": "src/a.js",
+        "linked/a.js": "src/a.js",
+        "linked/../linked/a.js": "src/a.js",
+        "link.js": "link.js",  # and it locks src/a.js: below
+        "src": "src/",
+        "linked/": "src/",
+        ".": "./",
+        "linked/**/*.js": "src/**/*.js",
+        "./*.js": "*.js",
+        "new/": "new/",
+        "new/*/": "new/*/**",
+        "pages/[id].js": r"pages/\[id\].js",
+        r"pages/\[new\].js": r"pages/\[new\].js",
+        "away/tasks.yaml": "away/tasks.yaml",
+    }
+    for text, spelled in spellings.items():
+        plan = load(project, f"version: 1\nproject: shop\ntasks: [{{name: a, run: x, writes: ['{text}']}}]\n")
+        assert plan.tasks[0].writes == (spelled,), text
+    plan = load(
+        project, "version: 1\nproject: shop\ntasks: [{name: a, run: x, writes: [link.js, away/x, 'src/*/x']}]\n"
+    )
+    assert filescopes.locks(plan.tasks[0]).writes == {"link.js", "src/a.js", "away/x", "../x", "src"}
+
+
+def test_two_cases_of_a_name_are_one_path_where_the_file_system_takes_them_for_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "version: 1\nproject: shop\ntasks: [{name: a, run: x, writes: [SRC/A.js, src/a.js, Src/New.js, src/NEW.js]}]\n"
+    )
+    assert len(load(project, text).tasks[0].writes) == 4
+    monkeypatch.setattr(config, "folds_case", lambda root: True)  # as on macOS and Windows
+    assert load(project, text).tasks[0].writes == ("src/a.js", "src/New.js")
+
+
+def test_what_a_task_reads_may_be_a_directory_or_yet_to_be_made(project: Path) -> None:
+    text = "version: 1\nproject: shop\ntasks:\n  - {name: a, run: x, writes: [gen/**/*.c, out/, top.js]}\n"
+    reads = ["src", "gen/deep/*", "gen/deep/x.c", "out/x", "out/*.o", "*.js", "out", "!src/a.js"]
+    plan = load(project, f"{text}  - {{name: b, run: x, reads: {reads}}}\n")
+    assert plan.tasks[1].reads == (
+        "src/",
+        "gen/deep/*",
+        "gen/deep/x.c",
+        "out/x",
+        "out/*.o",
+        "*.js",
+        "out/",
+        "!src/a.js",
+    )
+    assert problems(project, f"{text}  - {{name: b, run: x, reads: [gen/x.h]}}\n") == [
+        "5: tasks[1].reads[0]: no file 'gen/x.h', and no task writes it"
+    ]
 
 
 def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None:
@@ -522,7 +582,7 @@ NAMES = {
     "a place after a broken item": (
         "tasks:\n  - 5\n  - {name: b, run: x, needs: [3, zzz]}\n",
         [
-            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, got 5",
+            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, got 5",
             f"3: tasks[1].needs[0]: expected {A_NAME}, got 3; put it in quotes",
             "3: tasks[1].needs[1]: no task is called 'zzz'; choose from b",
         ],
@@ -564,8 +624,33 @@ NAMES = {
             "4: tasks[0].reads[0]: no file 'pakage-lock.json', and no task writes it; did you mean 'package-lock.json'?",
             "4: tasks[0].reads[1]: 'lib/*.c' matches no file of the project",
             "4: tasks[0].reads[2]: '[z-a]' is no pattern: [z-a] is no set of characters",
-            "5: tasks[0].writes[0]: 'out/*.js' is a pattern; name each file that the task makes",
             "7: engine.config: no file 'striker.config.json', and no task writes it; did you mean 'stryker.config.json'?",
+        ],
+    ),
+    "file scopes": (
+        "tasks:\n  - name: a\n    run: x\n    writes:\n      - ../x\n      - src/../../x/*.c\n      - '!out/'\n      - .git/hooks/x\n"
+        "      - src/a.js/x\n      - src/a.js/\n      - gen/*/../x\n      - '[z-a]'\n"
+        "  - name: b\n    run: x\n    reads: [../y, nothing/, gen/../../*, src/b.js/]\n",
+        [
+            "5: tasks[0].writes[0]: '../x' lies outside the project; a task's files are the project's",
+            "6: tasks[0].writes[1]: 'src/../../x/*.c' lies outside the project; a task's files are the project's",
+            "7: tasks[0].writes[2]: '!out/' takes something out of `writes`; name what the task may change",
+            "8: tasks[0].writes[3]: '.git/hooks/x' lies in .git; name files of the project",
+            "9: tasks[0].writes[4]: 'src/a.js/x' lies below src/a.js, which is a file; name a directory",
+            "10: tasks[0].writes[5]: 'src/a.js/' is a file; leave out the slash",
+            "11: tasks[0].writes[6]: 'gen/*/../x' goes up from what a wildcard matches; name the directory that it's to go to",
+            "12: tasks[0].writes[7]: '[z-a]' is no pattern: [z-a] is no set of characters",
+            "15: tasks[1].reads[0]: '../y' lies outside the project; a task's files are the project's",
+            "15: tasks[1].reads[1]: no directory 'nothing/', and no task writes it",
+            "15: tasks[1].reads[2]: 'gen/../../*' lies outside the project; a task's files are the project's",
+            "15: tasks[1].reads[3]: 'src/b.js/' is a file; leave out the slash",
+        ],
+    ),
+    "memory": (
+        "tasks:\n" + "".join(f"  - {{name: a{i}, run: x, memory: {m}}}\n" for i, m in enumerate(["0", "2 GiB", "1.5", "2000TiB", "2GiB"])),
+        [
+            f"{i + 2}: tasks[{i}].memory: expected bytes, or text such as \"500MB\" or \"2GiB\", and at most 1024 TiB, got {got}"
+            for i, got in enumerate(["0", "'2 GiB'", "1.5", "'2000TiB'"])
         ],
     ),
 }  # fmt: skip

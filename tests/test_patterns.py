@@ -121,3 +121,34 @@ def test_git_reads_a_pattern_as_we_do(repository: tuple[Path, Files], pattern: s
         ["git", "ls-files", "-o", "-z", f":(glob){pattern}"], cwd=root, capture_output=True, check=True
     )
     assert list(files.matching(pattern)) == sorted(done.stdout.decode().split("\0")[:-1])
+
+
+@pytest.mark.parametrize(
+    ("declared", "lock"),
+    {
+        "src/a.js": "src/a.js",
+        "src/": "src",
+        r"src/\[id\].js": "src/[id].js",
+        "gen/**/*.c": "gen",
+        "gen/d{a,b}/c.c": "gen",
+        "gen/a/?": "gen/a",
+        r"gen/\*/[ab]": "gen/*",
+        "*.c": ".",
+        "./": ".",
+    }.items(),
+)
+def test_a_pattern_locks_the_directory_that_its_wildcards_begin_in(declared: str, lock: str) -> None:
+    assert patterns.lock(declared) == lock
+
+
+SEGMENTS = st.lists(st.sampled_from(["a", "b", "ab", "*", "**", "?", "[ab]", "{a,b}", "{a/b,b}", r"\*"]), max_size=4)
+
+
+@settings(deadline=None)
+@given(SEGMENTS.map("/".join), st.booleans(), st.lists(st.sampled_from(["a", "b", "ab", "*"]), min_size=1, max_size=4))
+def test_what_a_declared_path_takes_in_lies_under_what_it_locks(text: str, folder: bool, names: list[str]) -> None:
+    """So two patterns that may meet in a file have locks that meet: both are above that file."""
+    declared = f"{text or '.'}/" if folder and patterns.unescape(text) is not None else text
+    if patterns.takes_in(declared, "/".join(names)):
+        lock = patterns.lock(declared)
+        assert lock == "." or names[: lock.count("/") + 1] == lock.split("/")

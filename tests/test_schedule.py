@@ -28,11 +28,12 @@ def start(
     running: Iterable[Start] = (),
     serial: bool = False,
     priorities: Priorities = NO_WORK,
+    memory: int = 0,
     **capacity: int,
 ) -> list[tuple[str, ...]]:
     in_use = Counter(each.pool for each in running if each.pool)
     counts = {pool: count for pool, count in in_use.items() if pool}
-    return names(startable(ready, capacity, counts, running, priorities, serial=serial))
+    return names(startable(ready, capacity, counts, running, priorities, serial=serial, memory=memory))
 
 
 # Slots and locks
@@ -84,6 +85,23 @@ def test_what_misses_one_lock_takes_none() -> None:
     both = Ready("both", 0, "validation", writes=frozenset({"a", "b"}))
     one = Ready("one", 1, "validation", writes=frozenset({"a"}))
     assert start(both, one, running=[held], validation=3) == [("one",)]
+
+
+def test_memory_that_is_asked_for_is_kept_free_and_what_asks_for_none_never_waits() -> None:
+    ready = [
+        Ready(name, i, "validation", memory=asked) for i, (name, asked) in enumerate([("a", 6), ("b", 5), ("c", 4)])
+    ]
+    free = Ready("free", 9, "validation")
+    assert start(*ready, free, validation=9, memory=10) == [("a",), ("c",), ("free",)]
+    held = [Start(("a",), "validation", memory=6), Start(("over",), "validation", memory=6)]
+    assert start(*ready, free, running=held, validation=9, memory=10) == [("free",)]
+    assert start(*ready[:1], validation=9, memory=6) == [("a",)]
+
+
+def test_members_of_a_batch_share_out_the_memory_that_there_is() -> None:
+    ready = [Ready(name, i, "validation", batch="b", memory=6) for i, name in enumerate("ab")]
+    assert start(*ready, validation=2, memory=11) == [("a",)]
+    assert start(*ready, validation=2, memory=12) == [("a", "b")]
 
 
 def test_serial_starts_the_first_in_doits_order_and_nothing_beside_it() -> None:
@@ -232,6 +250,7 @@ class Planned:
 
 PATHS = st.sampled_from(["a", "a/x", "a/x/1", "a/y", "b", "b/z/", "c"])
 POOLS = {"validation": 3, "generation": 2}
+MEMORY = 10
 
 
 @st.composite
@@ -245,6 +264,7 @@ def plans(draw: st.DrawFn) -> tuple[Planned, ...]:
             draw(st.frozensets(PATHS, max_size=2)),
             draw(st.frozensets(PATHS, max_size=2)),
             draw(st.sampled_from([None, None, "x", "y"])),
+            draw(st.sampled_from([0, 0, 0, 3, 6, MEMORY])),
         )
         needs = draw(st.sets(st.sampled_from([p.ready.name for p in plan]), max_size=3)) if plan else set()
         plan.append(Planned(ready, tuple(sorted(needs)), draw(st.floats(0.1, 9))))
@@ -280,13 +300,16 @@ def simulate(plan: tuple[Planned, ...], *, serial: bool, extras: random.Random |
         if extras and running:  # somebody holds extra slots for a while
             for pool, slots in POOLS.items():
                 in_use[pool] += extras.randint(0, slots - in_use[pool])
-        for new in startable(ready, POOLS, in_use, [s for _, _, s in running], priorities, serial=serial):
+        for new in startable(
+            ready, POOLS, in_use, [s for _, _, s in running], priorities, serial=serial, memory=MEMORY
+        ):
             started += new.names
             in_use.update([new.pool] if new.pool else [])
             heapq.heappush(running, (now + sum(tasks[n].seconds for n in new.names), next(count), new))
         assert all(in_use[pool] <= slots for pool, slots in POOLS.items())
         alive = [tasks[name].ready for _, _, s in running for name in s.names]
         assert not any(clash(one, other) for one, other in itertools.combinations(alive, 2))
+        assert sum(each.memory for each in alive) <= MEMORY
         assert not serial or len(running) <= 1
         assert running, "nothing runs and nothing starts"
         now, _, done = heapq.heappop(running)
