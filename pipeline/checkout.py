@@ -114,7 +114,8 @@ class Checkout:
             place = posixpath.join(done, name)
             if _folded(place) not in self._names:
                 folder = self._absolute(done)
-                listed = os.listdir(folder) if os.path.isdir(folder) else []  # noqa: PTH112, PTH208
+                readable = os.path.isdir(folder) and os.access(folder, os.R_OK)  # noqa: PTH112
+                listed = os.listdir(folder) if readable else []  # noqa: PTH208
                 same = next((each for each in listed if _folded(each) == _folded(name)), name)
                 self._names[_folded(place)] = posixpath.join(done, same)
             done = self._names[_folded(place)]

@@ -85,7 +85,8 @@ def _ended(done: process.Finished, task: Task) -> tuple[Outcome, str]:
 
 
 def _with_outside(attempt: Attempt, outside: Sequence[str]) -> Attempt:
-    said = f"changed outside its `writes`: {', '.join(outside)}"
+    names = (path if path.isprintable() else ascii(path) for path in outside)  # no terminal takes a broken one
+    said = f"changed outside its `writes`: {', '.join(names)}"
     if attempt.failure is not None:
         return attrs.evolve(attempt, failure=f"{attempt.failure}\n{said}")
     return attrs.evolve(attempt, outcome=Outcome.OUTSIDE_SCOPE, failure=said)

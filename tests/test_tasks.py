@@ -243,6 +243,11 @@ def test_a_task_that_changes_what_it_did_not_declare_fails_however_often_it_is_t
     assert "changed outside its `writes`: src/a.c\n" in lab.doit("commits", code=1).out
 
 
+def test_a_name_that_no_terminal_takes_is_told_all_the_same(lab: World) -> None:
+    plan(lab, task("odd", r"printf x > $(printf 'a\377')"))
+    assert r"changed outside its `writes`: 'a\udcff'" in lab.doit("odd", code=1).out
+
+
 def test_what_changes_outside_the_project_but_in_its_repository_is_named_from_the_project(lab: World) -> None:
     plan(lab, task("a", "echo 1 > ../above.txt"), project="src")
     assert "changed outside its `writes`: ../above.txt\n" in lab.doit("a", code=1).out
@@ -250,7 +255,7 @@ def test_what_changes_outside_the_project_but_in_its_repository_is_named_from_th
 
 def test_a_change_is_charged_to_those_that_ran_then_unless_one_of_them_may_write_it(lab: World) -> None:
     wait = "for i in $(seq 500); do test -e build/{0} && break; sleep 0.02; done; "
-    bad = "touch build/bad; " + wait.format("beside") + "echo 1 > wrong; touch build/told"
+    bad = "touch build/bad; " + wait.format("beside") + "echo 1 >> wrong; touch build/told"
     beside = "touch build/beside; " + wait.format("bad") + wait.format("told")
     early = task("early", "true")
     (lab.root / "build").mkdir()
