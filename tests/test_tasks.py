@@ -353,8 +353,8 @@ def test_the_story_runs_in_the_order_of_its_plan_and_its_shared_files_have_one_w
     assert run(lab, *names, n=8) == dict.fromkeys(names, "ok"), "they read nothing, so they run every time"
 
 
-def test_what_is_new_in_a_directory_is_noticed_though_nothing_else_has_changed(world: World) -> None:
-    """The note of a run that had nothing to do knows files, and not what may appear in a directory."""
+def test_what_is_edited_in_a_directory_is_noticed_though_nothing_else_has_changed(world: World) -> None:
+    """The note of a run that had nothing to do knows files that were named, and not those of a directory."""
     world.write(".gitignore", "node_modules\n__pycache__/\ncache/\nbuild/\n")
     world.write("build/one", "")
     plan(world, task("a", "true", reads=["src/cart.js"]))
@@ -364,5 +364,5 @@ def test_what_is_new_in_a_directory_is_noticed_though_nothing_else_has_changed(w
     plan(world, task("a", "true", reads=["build/"]))
     assert run(world, "a") == {"a": "ok"}
     assert run(world, "a") == {"a": "cached"}
-    world.write("build/two", "")
+    world.write("build/one", "edited")
     assert run(world, "a") == {"a": "ok"}
