@@ -39,7 +39,7 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         _make_cache(path.parent / "cache")
     except OSError as error:
         raise InvalidDodoFile(f"{path.parent / 'cache'} cannot be written: {error.strerror}") from None
-    host = session.Session(loaded, reports.close)
+    host = session.Session(loaded, reports.notes, reports.close)
     settings = {
         "backend": "sqlite3",
         "dep_file": "cache/doit.db",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import filescopes, patterns, process
+from pipeline import filescopes, fragments, patterns, process
 from pipeline.host import Attempt, Slot
 from pipeline.model import Task
 from pipeline.results import Outcome
@@ -45,9 +45,13 @@ class Commands:
 
     def _run(self, task: Task) -> Attempt:
         """Its commands, one after another, until one fails."""
+        try:
+            commands = self._told(task)
+        except fragments.Unfilled as error:
+            return Attempt(Outcome.CRASHED, failure=str(error))
         output = ""
         deadline = None if task.timeout is None else time.monotonic() + task.timeout
-        for command in task.run:
+        for command in commands:
             done = process.run(
                 # What it says on both streams is shown in the order in which it was said.
                 ["sh", "-c", f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root),
@@ -59,6 +63,16 @@ class Commands:
                 outcome, why = _ended(done, task)
                 return Attempt(outcome, failure=f"{command}: {why}", output=output)
         return Attempt(Outcome.OK, output=output)
+
+    def _told(self, task: Task) -> list[str]:
+        """Its commands, told of the fragments that it writes, which begin empty. Raises fragments.Unfilled."""
+        composed = self.session.plan.compose
+        commands = [fragments.filled(command, task, composed) for command in task.run]
+        for fragment in fragments.used(task, composed):
+            path = Path(self.session.plan.root, fragment)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # a command that appends would, run again, leave its share twice
+        return commands
 
     def _missing(self, task: Task) -> str:
         """What a task that succeeded did not make, in words; '' where all is there."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from . import document, expand, filescopes, model, patterns, source
+from . import document, expand, filescopes, fragments, model, patterns, source
 from .checkout import Checkout, NoFiles, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
@@ -24,7 +24,7 @@ __all__ = ["PlanErrors", "Problem", "load", "schema"]
 
 def load(path: Path) -> model.Plan:
     """The plan that the tasks.yaml at `path` describes. Raises PlanErrors with all that is wrong in it."""
-    name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    name = _name(path)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -32,7 +32,12 @@ def load(path: Path) -> model.Plan:
         raise PlanErrors([Problem(name, 1, "", what)]) from None
     except OSError as error:
         raise PlanErrors([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
-    text = source.parse(name, raw)
+    return of_text(path, raw)
+
+
+def of_text(path: Path, raw: bytes) -> model.Plan:
+    """The plan that the tasks.yaml at `path` would describe if it held `raw`. Raises PlanErrors."""
+    text = source.parse(_name(path), raw)
     reading = document.read(text.data)
     mistakes = [*reading.mistakes]
     plan = None
@@ -45,6 +50,11 @@ def load(path: Path) -> model.Plan:
     if mistakes or plan is None:
         raise PlanErrors(map(text.problem, mistakes))
     return plan
+
+
+def _name(path: Path) -> str:
+    """What messages call the file."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _named(data: Mapping[str, object]) -> tuple[set[str], set[str]]:
@@ -77,7 +87,9 @@ def _plan(
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
     tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
+    compose = {checkout.spelled(shared): by for shared, by in doc.compose.items()}
     mistakes += [*wrong_scopes, *wrong_tasks, *wrong_config, *_shared_writes(scopes, tasks)]
+    mistakes += [*_order_mistakes(tasks), *_compose_mistakes(doc.compose, tasks, declared, checkout)]
     plan = model.Plan(
         path=str(path),
         root=str(root),
@@ -94,6 +106,7 @@ def _plan(
         land=model.LandConfig(**attrs.asdict(doc.land)),
         scopes=tuple(each.scope for each in scopes),
         tasks=tasks,
+        compose=compose,
     )
     return plan, mistakes
 
@@ -116,6 +129,33 @@ def _needs_mistakes(doc: document.Document, declared: set[str]) -> Iterator[Mist
         index = next(index for index, task in enumerate(doc.tasks) if task.name == cycle[0])
         what = "no task of a cycle can ever start: " + " → ".join([*cycle, cycle[0]])
         yield Mistake(("tasks", index, "needs"), what, "take one of these `needs` out")
+
+
+def _order_mistakes(tasks: Sequence[model.Task]) -> Iterator[Mistake]:
+    """A cycle that no one wrote: a task waits for the one that writes what it reads."""
+    if shortest_cycle({task.name: task.needs for task in tasks}):
+        return  # said already
+    if cycle := shortest_cycle(filescopes.waits(tasks)):
+        index = next(index for index, task in enumerate(tasks) if task.name == cycle[0])
+        what = "each waits for the next, which it needs or which alone writes what it reads: "
+        yield Mistake(("tasks", index, "reads"), what + " → ".join([*cycle, cycle[0]]), "take one of the two out")
+
+
+def _compose_mistakes(
+    compose: Mapping[str, str], tasks: Sequence[model.Task], declared: set[str], checkout: Checkout
+) -> Iterator[Mistake]:
+    writes = {task.name: task.writes for task in tasks}
+    for text, by in compose.items():
+        where, path = ("compose", text), checkout.spelled(text)
+        if path == ".." or path.startswith("../"):
+            yield Mistake(where, f"{quoted(text)} lies outside the project", "name a file of the project")
+        elif by == fragments.INCLUDE:
+            continue
+        elif by not in declared:
+            yield Mistake(where, f"no task is called {quoted(by)}", nearest(by, [*declared, fragments.INCLUDE]))
+        elif by in writes and patterns.escape(path) not in writes[by]:
+            what = f"{quoted(by)} does not write {quoted(path)}"
+            yield Mistake(where, what, "name the task that makes it of its fragments")
 
 
 def shortest_cycle(needs: Mapping[str, Sequence[str]]) -> list[str]:

@@ -164,6 +164,11 @@ class Document:
     land: Annotated[LandDocument, "Where proved tests become commits"] = LandDocument()
     scopes: Annotated[tuple[ScopeDocument, ...], "What to mutate"] = ()
     tasks: Annotated[tuple[TaskDocument, ...], "Anything else that the plan needs"] = ()
+    compose: Annotated[
+        Mapping[Annotated[str, PATTERN], Annotated[str, NAME]],
+        "Files that many tasks have a share in, each as a file of its own in the folder PATH.d; and who makes PATH of "
+        "them: a declared task, or `include` where the build system reads the folder itself",
+    ] = attrs.field(factory=dict)
 
 
 # --- plain data → Document --------------------------------------------------------------------------------------------

@@ -45,6 +45,21 @@ def targets(tasks: Iterable[model.Task]) -> dict[str, tuple[str, ...]]:
     }  # fmt: skip
 
 
+def waits(tasks: Iterable[model.Task]) -> dict[str, tuple[str, ...]]:
+    """Task -> all that it waits for: what it needs, and the makers of what it reads, as doit finds them.
+
+    Of several writers of a file none comes first: they and its readers are kept apart by their locks alone.
+    """
+    tasks = tuple(tasks)
+    maker = {patterns.lock(each): name for name, made in targets(tasks).items() for each in made}
+    found = {}
+    for task in tasks:
+        read = (patterns.lock(each) for each in task.reads if is_file(each))
+        makers = [maker[path] for path in read if maker.get(path, task.name) != task.name]
+        found[task.name] = tuple(dict.fromkeys([*task.needs, *makers]))
+    return found
+
+
 def is_file(declared: str) -> bool:
     """Neither a directory nor a pattern, nor what takes something out of those."""
     plain = patterns.unescape(declared)

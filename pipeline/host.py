@@ -78,6 +78,9 @@ class Host(Protocol):
     def open(self, info: RunInfo) -> None:
         """Before anything is judged. Raises Refusal."""
 
+    def notes(self) -> Sequence[str]:
+        """Lines for people, before anything starts."""
+
     def estimate(self, task: str) -> float | None:
         """Seconds that the task is expected to take; None: no idea."""
 

@@ -89,7 +89,7 @@ def _string(expected: str, pattern: str, **more: Any) -> Kind:
 
 OURS = (
     "baseline", "search", "validate", "generate", "land", "confirm", "mutate",
-    "plan", "report", "prove", "lint", "build", "draft", "check",
+    "plan", "report", "prove", "lint", "build", "draft", "check", "include",
 )  # fmt: skip
 MOST = 1000  # no count in a plan is sensibly larger
 _MOST_SECONDS = 31 * 24 * 3600

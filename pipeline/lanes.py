@@ -138,6 +138,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     def _greet(self) -> bool:
         self.say(self._lanes.line)
         self._warn_of_memory()
+        for line in self._host.notes():
+            self.say(line)
         return True
 
     def _turn(self) -> bool:

@@ -113,3 +113,4 @@ class Plan:
     land: LandConfig
     scopes: tuple[Scope, ...]
     tasks: tuple[Task, ...]
+    compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d

@@ -35,6 +35,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     def execute(self, params: Any, args: list[str]) -> int:
         # `-n 0` is doit's default as well: only the parser knows whether somebody said it.
         self._n_given = "num_process" in params._non_default_keys
+        self._reporter_given = "reporter" in params._non_default_keys
         status: int = super().execute(params, args)
         return status
 
@@ -45,6 +46,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     ) -> int:  # fmt: skip
         selected = closure(self.task_list, self.sel_tasks, single)
         if not any(meta(task, "pool") for task in selected):
+            if self._reports_only(selected):
+                reporter = "error-only"
             status: int = super()._execute(
                 outfile, verbosity, always, continue_, reporter, num_process, par_type, single, auto_delayed_regex,
                 force_verbosity, failure_verbosity, pdb,
@@ -88,6 +91,10 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                 if lanes_runner:
                     lanes_runner.complete(summary)
             return INTERRUPTED if signals.hit else max(result, status)
+
+    def _reports_only(self, selected: Sequence[Any]) -> bool:
+        """Is what the tasks print all that there is to say? A program may read it: doit adds no line of its own."""
+        return not self._reporter_given and bool(selected) and all(meta(task, "report") for task in selected)
 
     def _lanes(self, num_process: int, host: Host, selected: Sequence[Any]) -> schedule.Lanes:
         n = num_process if self._n_given or num_process else None

@@ -56,13 +56,15 @@ class Branch:
 class Session:
     """Made when tasks.yaml is loaded; opened and closed by the runner."""
 
-    def __init__(self, plan: Plan, close: Callable[[Session, int, bool], tuple[int, str]]) -> None:
+    def __init__(
+        self, plan: Plan, notes: Callable[[Session], list[str]], close: Callable[[Session, int, bool], tuple[int, str]]
+    ) -> None:
         self.plan = plan
         self.home = Path(plan.path).parent / "cache"
         self.pools = plan.pools
         self.info: RunInfo | None = None
         self.events: list[Mapping[str, Any]] = []  # of this run
-        self._close = close
+        self._notes, self._close = notes, close
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._worktrees: Worktrees  # while it is open
@@ -251,6 +253,9 @@ class Session:
             selected=len(info.selected), orphans_ended=ended, calls_waited_for=waited,
         )  # fmt: skip
 
+    def notes(self) -> list[str]:
+        return self._notes(self)
+
     def _take_cache(self, info: RunInfo) -> None:
         holder = self.home / "run.json"
         lock = filelock.FileLock(self.home / "run.lock")
@@ -281,7 +286,8 @@ class Session:
         return sum(seen) / len(seen) if seen else None
 
     def _learn(self) -> None:
-        ran = [e for e in self.events if e["event"] == "attempt" and e["lane"] is not None]
+        # How soon a task failed says nothing of how long it takes.
+        ran = [e for e in self.events if e["event"] == "attempt" and e["lane"] is not None and "failure" not in e]
         for e in ran:
             seconds = (e["ended"] - e["started"]) * e["share"]
             self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]

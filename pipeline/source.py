@@ -63,7 +63,7 @@ class Source:
     data: Any
     mistakes: tuple[Mistake, ...]  # what is wrong with it as YAML: keys given twice, tags
     garbled: frozenset[Where]  # places of which there is nothing more to say
-    _root: yaml.Node
+    root: yaml.Node
 
     def problem(self, mistake: Mistake) -> Problem:
         where, line, node = self._look_up(mistake.where)
@@ -78,7 +78,7 @@ class Source:
 
     def _look_up(self, where: Where) -> tuple[Where, int, yaml.Node]:
         """The longest beginning of `where` that the document has, its line, and the node there."""
-        node, line = self._root, self._root.start_mark.line
+        node, line = self.root, self.root.start_mark.line
         for depth, step in enumerate(where):
             if isinstance(node, yaml.MappingNode):
                 # A key's own line: the value of `needs:` may begin lines below it, or at an anchor far above.

@@ -41,6 +41,7 @@ class Lab:
     engine_peak_bytes: int | None = None
     engine_workers: int | None = None
     refusal: str = ""
+    said: tuple[str, ...] = ()
     status: int = 0
     estimates: dict[str, float] = attrs.field(factory=dict)
     infos: list[RunInfo] = attrs.field(factory=list)
@@ -52,6 +53,9 @@ class Lab:
         if self.refusal:
             raise Refusal(self.refusal)
         self.infos.append(info)
+
+    def notes(self) -> Sequence[str]:
+        return self.said
 
     def estimate(self, task: str) -> float | None:
         return self.estimates.get(task)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from doit.exceptions import TaskFailed
+
 from pipeline.reports import plan, summary
 from pipeline.session import Session
 
@@ -15,23 +17,37 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     def report() -> None:
         print(summary.text(session, summary.all_outcomes(session)))
 
-    def show_plan(scope: str | None) -> bool:
-        print(plan.text(session, scope or None))
-        return not scope or scope in session.scopes
+    def show_plan(
+        scope: str, n: int, hoist: list[str], write: bool, strict: bool, json: bool, dot: bool, svg: str, from_: str
+    ) -> TaskFailed | None:
+        from pipeline.reports.plan.answer import answer
+
+        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_))
+        # What there is to say is said: a status of 1 is an answer, not a failure to be explained.
+        return TaskFailed("", report=False) if status else None
 
     yield {
         "basename": "plan",
-        "doc": "what a run goes through; --scope NAME: one scope with all its files",
+        "doc": "what a run goes through, what makes it slow, and the ways out",
         "actions": [(show_plan,)],
-        "params": [{"name": "scope", "long": "scope", "default": "", "help": "only this scope"}],
+        "params": [dict(param) for param in plan.PARAMS],
         "verbosity": 2,
+        "meta": {"report": True},
     }
     yield {
         "basename": "report",
         "doc": "how every scope stands, and where time and tokens went in the last run",
         "actions": [report],
         "verbosity": 2,
+        "meta": {"report": True},
     }
+
+
+def notes(session: Session) -> list[str]:
+    """What people are told before a run starts."""
+    from pipeline.reports.plan.answer import notes
+
+    return notes(session)
 
 
 def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:

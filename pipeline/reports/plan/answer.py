@@ -1,0 +1,156 @@
+"""What `doit plan` says to what was asked, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import analysis, schedule
+from pipeline.config import PlanErrors
+from pipeline.model import VALIDATION
+from pipeline.reports.plan import Asked, draw, foreign, hoist, judge, text
+from pipeline.reports.plan.jobs import Jobs, declared, scopes
+from pipeline.reports.plan.judge import Judged
+from pipeline.session import Session
+
+TASKS, SCOPES = "declared tasks", "scopes"
+ELSEWHERE = "one task that wires it at the end, or a fragment a task (docs/plans.md)"
+
+
+class Wrong(Exception):
+    """The question has no answer; str() says why."""
+
+
+def answer(session: Session, asked: Asked) -> int:
+    """Print what was asked for; the exit status."""
+    try:
+        _check(asked)
+        if asked.scope:
+            return _one_scope(session, asked.scope)
+        if asked.hoist:
+            return _hoist(session, asked)
+        return _foreign(asked) if asked.from_ else _plan(session, asked)
+    except (Wrong, hoist.Refused, draw.CannotDraw, PlanErrors) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def notes(session: Session) -> list[str]:
+    """What is to be said of the declared tasks that a run has selected, before it starts."""
+    selected = set(session.info.selected if session.info else ())
+    jobs = declared(session.plan, session.estimate, selected).jobs
+    return [text.warning(finding) for finding in analysis.findings(jobs, analysis.waves(jobs))]
+
+
+def _check(asked: Asked) -> None:
+    outputs = [f"--{name}" for name in ("json", "dot", "svg") if getattr(asked, name)]
+    if len(outputs) > 1:
+        raise Wrong(f"{' and '.join(outputs)}: one of them at a time")
+    if asked.write and not asked.hoist:
+        raise Wrong("--write goes with --hoist PATH")
+    if asked.n < 1:
+        raise Wrong(f"-n {asked.n}: the validation lane needs a slot at least; say -n 1 or more")
+    apart = [
+        name for name, given in (("--scope", asked.scope), ("--hoist", asked.hoist), ("--from", asked.from_)) if given
+    ]
+    if len(apart) > 1:
+        raise Wrong(f"{' and '.join(apart)} do not go together")
+
+
+def _one_scope(session: Session, name: str) -> int:
+    if name not in session.scopes:
+        raise Wrong(f"no scope is called {name!r}; there are: {', '.join(session.scopes)}")
+    print(text.of_scope(session.scopes[name]))
+    return 0
+
+
+def _plan(session: Session, asked: Asked) -> int:
+    plan, capacity = session.plan, _capacity(session, asked.n)
+    parts = []
+    if plan.tasks:
+        parts.append(judge.judge(TASKS, declared(plan, session.estimate), capacity))
+    if plan.scopes:
+        parts.append(judge.judge(SCOPES, scopes(plan, session.estimate), capacity))
+    refused = judge.refused(parts)
+    if asked.json:
+        named = {TASKS: "tasks", SCOPES: "scopes"}
+        found = {named[part.title]: judge.document(part) for part in parts}
+        _print_json({"plan": plan.path, "problems": [], "refused": refused, **found})
+    elif asked.dot or asked.svg:
+        _draw(parts, asked)
+    else:
+        blocks = [text.of_scopes(plan)] if plan.scopes else []
+        blocks += map(text.part, parts)
+        if not parts:
+            blocks.append("nothing is declared: no task, no scope")
+        _print_text(blocks, [line for part in parts for line in text.warnings(part)], refused, asked)
+    return 1 if asked.strict and refused else 0
+
+
+def _foreign(asked: Asked) -> int:
+    read = foreign.read(asked.from_)
+    problems = [*read.problems]
+    parts = [] if problems else [judge.judge("tasks", Jobs.unseen(read.jobs), {VALIDATION: asked.n})]
+    if parts and read.given is not None:
+        problems += [
+            f"{asked.from_}: tasks {one} and {other} of wave {read.given[one]} both write {path}; move one of them"
+            for path, one, other in foreign.overlaps(read.jobs, read.given)
+        ]
+    refused = judge.refused(parts)
+    if asked.json:
+        given = None if read.given is None else len(set(read.given.values()))
+        about = {"format": read.format, "waves_given": given, "missing": read.missing, "unknown": read.unknown}
+        found = {part.title: judge.document(part) for part in parts}
+        _print_json({"plan": asked.from_, "problems": problems, "refused": refused, **about, **found})
+        return 1 if problems or (asked.strict and refused) else 0
+    if parts and (asked.dot or asked.svg):
+        _draw(parts, asked)
+    for part in () if asked.dot or asked.svg else parts:
+        blocks = [text.of_foreign(asked.from_, read, part), text.part(part)]
+        _print_text(blocks, text.warnings(part, ELSEWHERE), refused, asked)
+    sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+    return 1 if problems or (asked.strict and refused) else 0
+
+
+def _hoist(session: Session, asked: Asked) -> int:
+    done = hoist.hoist(Path(session.plan.path), asked.hoist)
+    capacity = _capacity(session, asked.n)
+    before, after = (
+        judge.judge(TASKS, declared(plan, session.estimate), capacity) for plan in (session.plan, done.plan)
+    )
+    print(done.diff())
+    print(f"waves: {before.waves.count} → {after.waves.count}; at most {before.width} → {after.width} at once")
+    if asked.write:
+        done.write()
+        print(f"{os.path.relpath(done.path)} is changed")
+    else:
+        print("nothing is changed; --write changes it")
+    return 0
+
+
+def _capacity(session: Session, n: int) -> dict[str, int]:
+    cap = schedule.max_slots(os.environ.get(schedule.MAX_SLOTS))
+    slots = {VALIDATION: n, **session.pools}
+    return slots if cap is None else {pool: min(each, cap) for pool, each in slots.items()}
+
+
+def _draw(parts: Sequence[Judged], asked: Asked) -> None:
+    drawn = draw.dot(parts)
+    if asked.svg:
+        draw.svg(drawn, Path(asked.svg))
+        print(f"{asked.svg} is written")
+    else:
+        print(drawn)
+
+
+def _print_json(document: Mapping[str, Any]) -> None:
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _print_text(blocks: Sequence[str], warnings: Sequence[str], refused: Sequence[str], asked: Asked) -> None:
+    gate = [f"refused: {'; '.join(refused)}"] if asked.strict and refused else []
+    print("\n\n".join([*blocks, *(["\n".join(warnings)] if warnings else []), *gate]))

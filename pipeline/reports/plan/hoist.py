@@ -1,0 +1,192 @@
+"""A way out of a shared file: each of its writers leaves a share of its own, and one task at the end joins them.
+
+Decides how tasks.yaml changes; edit.py changes the text. What `compose` says of the file comes first: a task that is
+named there puts the shares together, and where the build system does (`include`) no task has to.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import posixpath
+import re
+import shlex
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from pipeline import config, fragments, patterns, source
+from pipeline.model import Plan, Task
+from pipeline.reports.plan.edit import Text, Unwritten
+from pipeline.results import write_bytes
+from pipeline.source import PlanErrors, Where, nearest, spelled
+
+BASE = "0-base"  # what the file held before: the first of its fragments
+
+
+class Refused(Exception):
+    """The plan is not changed; str() says why, a line for each reason, and what to do."""
+
+
+@attrs.frozen
+class Hoisted:
+    """A changed tasks.yaml that loads."""
+
+    path: Path
+    before: str
+    after: str
+    plan: Plan
+
+    def diff(self) -> str:
+        """Unified."""
+        name = os.path.relpath(self.path)
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+    def write(self) -> None:
+        """In the place of the old one, whole or not at all. Raises Refused."""
+        real = Path(os.path.realpath(self.path))  # the link stays one
+        try:
+            if real.read_bytes().decode() != self.before:
+                raise Refused(f"{self.path} has changed meanwhile: nothing is written; try again")
+            mode = real.stat().st_mode
+            write_bytes(real, self.after.encode())
+            real.chmod(mode)
+        except OSError as error:
+            raise Refused(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+def hoist(path: Path, shared: Sequence[str]) -> Hoisted:
+    """The tasks.yaml at `path` with these files hoisted, one after another. Raises Refused and PlanErrors."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror}") from None
+    plan = config.of_text(path, raw)
+    before = after = raw.decode()
+    for each in dict.fromkeys(shared):
+        after = _hoisted(plan, after, posixpath.normpath(each))
+        try:
+            plan = config.of_text(path, after.encode())
+        except PlanErrors as errors:
+            raise Refused(f"{each} cannot be hoisted; the changed plan would not load:\n{errors}") from None
+    return Hoisted(path, before, after, plan)
+
+
+def _hoisted(plan: Plan, raw: str, path: str) -> str:
+    """The text of the plan with one file hoisted. Raises Refused."""
+    by = plan.compose.get(path)
+    numbered = {task.name: index for index, task in enumerate(plan.tasks)}
+    writers = [task for task in plan.tasks if patterns.escape(path) in task.writes and task.name != by]
+    _check(plan, path, writers, by)
+    shares = _shares(plan, path, writers)
+    parsed = source.parse(plan.path, raw.encode())
+    text = Text(raw.removeprefix("\ufeff"), parsed.root)
+    try:
+        for task in writers:
+            for where in _places(parsed.data, numbered[task.name], path):
+                text.replace(patterns.escape(shares[task.name]), *where)
+        if by is None:
+            name = _free_name(re.sub(r"[\s:=*?]", "-", f"wire-{posixpath.basename(path)}"), numbered)
+            text.append(_wiring(plan, path, name, shares), "tasks")
+            text.add_entry(path, name, "compose")
+        elif by != fragments.INCLUDE:
+            composer, at = plan.tasks[numbered[by]], ("tasks", numbered[by])
+            reads = map(patterns.escape, shares.values())
+            for key, has, wanted in (("reads", composer.reads, reads), ("needs", composer.needs, iter(shares))):
+                if new := [each for each in wanted if each not in has]:
+                    text.extend(new, *at, key)
+    except Unwritten as error:
+        what = f"{spelled(error.where)} stands there by an alias or a merge key, which others may share; write it out"
+        raise Refused(f"{plan.path}: {what}") from None
+    return ("\ufeff" if raw.startswith("\ufeff") else "") + text.result()
+
+
+def _check(plan: Plan, path: str, writers: Sequence[Task], by: str | None) -> None:
+    """Raises Refused with everything that is in the way."""
+    if len(writers) < (2 if by is None else 1):
+        written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
+        if path not in written:
+            raise Refused(f"{path}: no task writes it; {nearest(path, written)}")
+        raise Refused(f"{path}: no two tasks write it: there is nothing to hoist")
+    wrong = [
+        f"{task.name} writes {each}, which takes in {path}; name the files that it writes"
+        for task in plan.tasks
+        for each in task.writes
+        if each != patterns.escape(path) and patterns.takes_in(each, path)
+    ]
+    told = [_told(plan, path, task) for task in writers]
+    wrong += [each for each in told if each]
+    if wrong:
+        intro = (
+            f"{path} cannot be hoisted while commands go on writing it, whatever the plan declares. "
+            f"{{fragment}} stands for the file that takes a task's share:"
+        )
+        raise Refused("\n".join([intro, *(f"  {each}" for each in wrong)]))
+
+
+def _told(plan: Plan, path: str, task: Task) -> str:
+    """Why no command of the task would write its fragment; '' if one would."""
+    others = fragments.of(task, plan.compose)
+    asked = {name for command in task.run for name in fragments.placeholders(command)}
+    if path in asked or ("" in asked and not others):
+        return ""
+    mark = f"{{fragment:{path}}}" if others else "{fragment}"
+    if "" in asked:
+        each = ", ".join(f"{{fragment:{other}}}" for other in others)
+        return f"{task.name}: it has a fragment already; write {each} for that, and {mark} where it writes {path}"
+    command = next((command for command in task.run if path in command), None)
+    if command is None:
+        return f"{task.name}: write {mark} in the command that writes {path}"
+    return f"{task.name}: write `{command.replace(path, mark)}` instead of `{command}`"
+
+
+def _shares(plan: Plan, path: str, writers: Sequence[Task]) -> dict[str, str]:
+    """Task → its fragment of `path`: those that there are, and a file named after the task for each of `writers`."""
+    there = {task.name: each for task in plan.tasks for each in fragments.of(task, [path]).values()}
+    taken = {BASE, *map(posixpath.basename, there.values())}
+    for task in writers:
+        name = _free_name(task.name.replace("/", "-"), taken)  # `cat PATH.d/*` looks into no folder
+        taken.add(name)
+        there[task.name] = f"{fragments.folder(path)}/{name}"
+    return {task.name: there[task.name] for task in plan.tasks if task.name in there}
+
+
+def _places(data: Any, index: int, path: str) -> list[Where]:
+    """Where a task's `writes` names the path. Raises Refused where it does by another name only."""
+    task = data["tasks"][index]
+    where: Where = ("tasks", index, "writes")
+    found = [
+        (*where, at)
+        for at, text in enumerate(task["writes"])
+        if posixpath.normpath(patterns.unescape(text) or "") == path
+    ]
+    if not found:
+        raise Refused(f"{task['name']} writes {path} by another name: spell it so in {spelled(where)}")
+    return found
+
+
+def _wiring(plan: Plan, path: str, name: str, shares: Mapping[str, str]) -> dict[str, Any]:
+    folder, base = fragments.folder(path), f"{fragments.folder(path)}/{BASE}"
+    target = shlex.quote(path)
+    join = f"cat {shlex.quote(folder)}/* > {target}"
+    exists = Path(plan.root, path).is_file()
+    keep = f"test -e {shlex.quote(base)} || cp {target} {shlex.quote(base)}"
+    return {
+        "name": name,
+        "doc": f"put together {path} from its fragments",
+        "run": [keep, join] if exists else join,
+        "reads": [patterns.escape(each) for each in shares.values()],
+        "writes": [patterns.escape(each) for each in ([path, base] if exists else [path])],
+        "needs": list(shares),
+        "env": {"LC_ALL": "C"},
+    }
+
+
+def _free_name(wanted: str, taken: Container[str]) -> str:
+    names = itertools.chain([wanted], (f"{wanted}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in taken)
