@@ -39,7 +39,7 @@ def part(judged: Judged) -> str:
 
 
 def warnings(judged: Judged, ways_out: str | None = None) -> list[str]:
-    """A line for each finding, then what other paths cost once the first is gone. ways_out: in the place of `--hoist`."""
+    """A line for each finding; what other paths cost once the first is gone. ways_out: in the place of `--hoist`."""
     if not judged.findings:
         return []
     gone = " and ".join(judged.findings[0].paths)
