@@ -43,7 +43,7 @@ def notes(session: Session) -> list[str]:
     """What is to be said of the declared tasks that a run has selected, before it starts."""
     selected = set(session.info.selected if session.info else ())
     jobs = declared(session.plan, session.estimate, selected).jobs
-    return [text.warning(finding) for finding in analysis.findings(jobs, analysis.waves(jobs))]
+    return [text.warning(finding) for finding in analysis.findings(analysis.waves(jobs))]
 
 
 def _check(asked: Asked) -> None:
@@ -122,7 +122,7 @@ def _hoist(session: Session, asked: Asked) -> int:
     before, after = (
         judge.judge(TASKS, declared(plan, session.estimate), capacity) for plan in (session.plan, done.plan)
     )
-    print(done.diff())
+    print(done.diff)
     print(f"waves: {before.waves.count} → {after.waves.count}; at most {before.width} → {after.width} at once")
     if asked.write:
         done.write()

@@ -6,6 +6,9 @@ indentation its own way, also where nothing was changed.
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +30,20 @@ class Unwritten(Exception):
         self.where = where
 
 
-@attrs.define
+@attrs.frozen
+class Block:
+    """Lines in the place of others, with their ends. `first` counts from 0."""
+
+    first: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.old)
+
+
+@attrs.define(slots=False)
 class Text:
     """A YAML document, and changes to it. They do not see each other: each is of the text as it was."""
 
@@ -39,11 +55,37 @@ class Text:
 
     def result(self) -> str:
         """The text with all changes."""
-        pieces, at = [], 0
-        for start, end, new, _ in sorted(self._changes, key=lambda change: (change[0], -change[3])):
-            pieces += [self.text[at:start], new]
-            at = end
-        return "".join([*pieces, self.text[at:]])
+        pieces, at, lines = [], 0, self._lines
+        for block in self.blocks():
+            pieces += [*lines[at : block.first], *block.new]
+            at = block.end
+        return "".join([*pieces, *lines[at:]])
+
+    def blocks(self) -> list[Block]:
+        """The changes by whole lines, from first to last."""
+        starts = list(itertools.accumulate(map(len, self._lines), initial=0))
+        found: list[Block] = []
+        changes = sorted(self._changes, key=lambda change: (change[0], -change[3]))
+        for (first, end), group in itertools.groupby(changes, key=lambda change: self._touched(starts, *change[:3])):
+            pieces, at = [], starts[first]
+            for start, stop, new, _ in group:
+                pieces += [self.text[at:start], new]
+                at = stop
+            text = "".join([*pieces, self.text[at : starts[end]]])
+            found.append(Block(first, tuple(self._lines[first:end]), tuple(_split(text))))
+        return found
+
+    @functools.cached_property
+    def _lines(self) -> list[str]:
+        return _split(self.text)
+
+    @staticmethod
+    def _touched(starts: Sequence[int], start: int, stop: int, new: str) -> tuple[int, int]:
+        """The lines that a change touches, from and to; none where whole lines come between two."""
+        first = min(bisect.bisect_right(starts, start), len(starts) - 1) - 1
+        if start == stop and start in (starts[first], starts[-1]) and new.endswith("\n"):
+            return bisect.bisect_left(starts, start), bisect.bisect_left(starts, start)
+        return first, max(first + 1, bisect.bisect_left(starts, stop))
 
     def node(self, *where: str | int) -> Any:
         """The node at a place, None where there is none. Raises Unwritten where an alias or a merge key put it."""
@@ -75,15 +117,16 @@ class Text:
             dash = " " * self._dash(node)
             self._insert(self._end(node), [f"{dash}- {spelled(value)}" for value in values])
 
-    def add_entry(self, key: str, value: str, *where: str | int) -> None:
-        """A text under a key of a mapping that is the value of a key; that key too, where it is missing."""
+    def add_entries(self, entries: Mapping[str, str], *where: str | int) -> None:
+        """Texts under keys of a mapping that is the value of a key; that key too, where it is missing."""
         node = self.node(*where)
         if node is None:
-            self._add_key(str(where[-1]), {key: value}, where[:-1])
+            self._add_key(str(where[-1]), entries, where[:-1])
         elif node.flow_style:
-            self._add_to_flow(f"{spelled(key, flow=True)}: {spelled(value, flow=True)}", where)
+            each = (f"{spelled(key, flow=True)}: {spelled(value, flow=True)}" for key, value in entries.items())
+            self._add_to_flow(", ".join(each), where)
         else:
-            self._insert(self._end(node), _block({key: value}, node.start_mark.column))
+            self._insert(self._end(node), _block(entries, node.start_mark.column))
 
     def append(self, item: Mapping[str, Any], *where: str | int) -> None:
         """A mapping as the last item of a list of mappings that isn't empty."""
@@ -176,6 +219,41 @@ class Text:
     def _stand_apart(self, one: Any, other: Any) -> bool:
         between = self.text[self._end(one) : other.start_mark.index].splitlines()
         return any(not line.strip() for line in between[:-1])
+
+
+def unified(name: str, before: str, blocks: Sequence[Block], context: int = 3) -> str:
+    """The changes as a unified diff. difflib's would search all of a long text again for each change in it."""
+    lines = _split(before)
+    out = [f"--- a/{name}\n", f"+++ b/{name}\n"]
+    shift = 0  # by how many lines the text has grown so far
+    for hunk in _hunks(blocks, 2 * context):
+        begin, end = max(0, hunk[0].first - context), min(len(lines), hunk[-1].end + context)
+        body, at = [], begin
+        for block in hunk:
+            body += [f" {line}" for line in lines[at : block.first]]
+            body += [*(f"-{line}" for line in block.old), *(f"+{line}" for line in block.new)]
+            at = block.end
+        body += [f" {line}" for line in lines[at:end]]
+        grown = sum(len(block.new) - len(block.old) for block in hunk)
+        out.append(f"@@ -{begin + 1},{end - begin} +{begin + 1 + shift},{end - begin + grown} @@\n")
+        out += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in body]
+        shift += grown
+    return "".join(out)
+
+
+def _hunks(blocks: Sequence[Block], gap: int) -> list[list[Block]]:
+    hunks: list[list[Block]] = []
+    for block in blocks:
+        if hunks and block.first - hunks[-1][-1].end <= gap:
+            hunks[-1].append(block)
+        else:
+            hunks.append([block])
+    return hunks
+
+
+def _split(text: str) -> list[str]:
+    """Lines with their ends. Only \\n ends one: str.splitlines knows more, and YAML may hold them in a line."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 _COMMENT = re.compile(r"([ \t]*)#[^\n]*(?:\n|$)")

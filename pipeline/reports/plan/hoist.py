@@ -6,13 +6,12 @@ named there puts the shares together, and where the build system does (`include`
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
 import posixpath
 import re
 import shlex
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import attrs
 
 from pipeline import config, fragments, patterns, source
 from pipeline.model import Plan, Task
-from pipeline.reports.plan.edit import Text, Unwritten
+from pipeline.reports.plan.edit import Text, Unwritten, unified
 from pipeline.results import write_bytes
 from pipeline.source import PlanErrors, Where, nearest, spelled
 
@@ -38,20 +37,14 @@ class Hoisted:
     path: Path
     before: str
     after: str
+    diff: str  # unified
     plan: Plan
-
-    def diff(self) -> str:
-        """Unified."""
-        name = os.path.relpath(self.path)
-        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
-        lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:
         """In the place of the old one, whole or not at all. Raises Refused."""
         real = Path(os.path.realpath(self.path))  # the link stays one
         try:
-            if real.read_bytes().decode() != self.before:
+            if real.read_bytes() != self.before.encode():
                 raise Refused(f"{self.path} has changed meanwhile: nothing is written; try again")
             mode = real.stat().st_mode
             write_bytes(real, self.after.encode())
@@ -61,84 +54,98 @@ class Hoisted:
 
 
 def hoist(path: Path, shared: Sequence[str]) -> Hoisted:
-    """The tasks.yaml at `path` with these files hoisted, one after another. Raises Refused and PlanErrors."""
+    """The tasks.yaml at `path` with these files hoisted. Raises Refused and PlanErrors."""
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror}") from None
     plan = config.of_text(path, raw)
-    before = after = raw.decode()
-    for each in dict.fromkeys(shared):
-        after = _hoisted(plan, after, posixpath.normpath(each))
-        try:
-            plan = config.of_text(path, after.encode())
-        except PlanErrors as errors:
-            raise Refused(f"{each} cannot be hoisted; the changed plan would not load:\n{errors}") from None
-    return Hoisted(path, before, after, plan)
-
-
-def _hoisted(plan: Plan, raw: str, path: str) -> str:
-    """The text of the plan with one file hoisted. Raises Refused."""
-    by = plan.compose.get(path)
-    numbered = {task.name: index for index, task in enumerate(plan.tasks)}
-    writers = [task for task in plan.tasks if patterns.escape(path) in task.writes and task.name != by]
-    _check(plan, path, writers, by)
-    shares = _shares(plan, path, writers)
-    parsed = source.parse(plan.path, raw.encode())
-    text = Text(raw.removeprefix("\ufeff"), parsed.root)
+    before = raw.decode()
+    mark = "\ufeff" if before.startswith("\ufeff") else ""
+    parsed = source.parse(plan.path, raw)
+    text = Text(before.removeprefix(mark), parsed.root)
     try:
-        for task in writers:
-            for where in _places(parsed.data, numbered[task.name], path):
+        _change(text, parsed.data, plan, tuple(dict.fromkeys(map(posixpath.normpath, shared))))
+    except Unwritten as error:
+        what = f"{spelled(error.where)} stands there by an alias or a merge key, which others may share; write it out"
+        raise Refused(f"{plan.path}: {what}") from None
+    after = mark + text.result()
+    try:
+        changed = config.of_text(path, after.encode())
+    except PlanErrors as errors:
+        raise Refused(f"{', '.join(shared)}: the changed plan would not load:\n{errors}") from None
+    return Hoisted(path, before, after, unified(os.path.relpath(path), text.text, text.blocks()), changed)
+
+
+def _change(text: Text, data: Any, plan: Plan, paths: Sequence[str]) -> None:
+    """Hoist each path in the text of the plan. Raises Refused and Unwritten."""
+    numbered = {task.name: index for index, task in enumerate(plan.tasks)}
+    writers = {path: _writers(plan, path) for path in paths}
+    _check(plan, writers)
+    taken, wired = {*numbered}, {}
+    for path in paths:
+        shares = _shares(plan, path, writers[path])
+        for task in writers[path]:
+            for where in _places(data, numbered[task.name], path):
                 text.replace(patterns.escape(shares[task.name]), *where)
+        by = plan.compose.get(path)
         if by is None:
-            name = _free_name(re.sub(r"[\s:=*?]", "-", f"wire-{posixpath.basename(path)}"), numbered)
+            name = _free_name(re.sub(r"[\s:=*?]", "-", f"wire-{posixpath.basename(path)}"), taken)
+            taken.add(name)
+            wired[path] = name
             text.append(_wiring(plan, path, name, shares), "tasks")
-            text.add_entry(path, name, "compose")
         elif by != fragments.INCLUDE:
             composer, at = plan.tasks[numbered[by]], ("tasks", numbered[by])
             reads = map(patterns.escape, shares.values())
             for key, has, wanted in (("reads", composer.reads, reads), ("needs", composer.needs, iter(shares))):
                 if new := [each for each in wanted if each not in has]:
                     text.extend(new, *at, key)
-    except Unwritten as error:
-        what = f"{spelled(error.where)} stands there by an alias or a merge key, which others may share; write it out"
-        raise Refused(f"{plan.path}: {what}") from None
-    return ("\ufeff" if raw.startswith("\ufeff") else "") + text.result()
+    if wired:
+        text.add_entries(wired, "compose")
 
 
-def _check(plan: Plan, path: str, writers: Sequence[Task], by: str | None) -> None:
-    """Raises Refused with everything that is in the way."""
-    if len(writers) < (2 if by is None else 1):
-        written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
-        if path not in written:
-            raise Refused(f"{path}: no task writes it; {nearest(path, written)}")
-        raise Refused(f"{path}: no two tasks write it: there is nothing to hoist")
-    wrong = [
-        f"{task.name} writes {each}, which takes in {path}; name the files that it writes"
-        for task in plan.tasks
-        for each in task.writes
-        if each != patterns.escape(path) and patterns.takes_in(each, path)
-    ]
-    told = [_told(plan, path, task) for task in writers]
-    wrong += [each for each in told if each]
+def _writers(plan: Plan, path: str) -> list[Task]:
+    """Who writes the path, but for who makes it of its fragments."""
+    by, written = plan.compose.get(path), patterns.escape(path)
+    return [task for task in plan.tasks if written in task.writes and task.name != by]
+
+
+def _check(plan: Plan, hoisted: Mapping[str, Sequence[Task]]) -> None:
+    """Path → its writers. Raises Refused with everything that is in the way."""
+    wrong = []
+    for path, writers in hoisted.items():
+        if len(writers) < (1 if path in plan.compose else 2):
+            written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
+            known = "no two tasks write it: there is nothing to hoist"
+            wrong.append(f"{path}: {known if path in written else f'no task writes it; {nearest(path, written)}'}")
+        wrong += [
+            f"{task.name} writes {each}, which takes in {path}; name the files that it writes"
+            for task in plan.tasks
+            for each in task.writes
+            if each != patterns.escape(path) and patterns.takes_in(each, path)
+        ]
+        told = [_told(path, task, plan, hoisted) for task in writers]
+        if any(told):
+            wrong.append(
+                f"{path} cannot be hoisted while commands go on writing it, whatever the plan declares. "
+                "{fragment} stands for the file that takes a task's share:"
+            )
+            wrong += [f"  {each}" for each in told if each]
     if wrong:
-        intro = (
-            f"{path} cannot be hoisted while commands go on writing it, whatever the plan declares. "
-            f"{{fragment}} stands for the file that takes a task's share:"
-        )
-        raise Refused("\n".join([intro, *(f"  {each}" for each in wrong)]))
+        raise Refused("\n".join(wrong))
 
 
-def _told(plan: Plan, path: str, task: Task) -> str:
-    """Why no command of the task would write its fragment; '' if one would."""
-    others = fragments.of(task, plan.compose)
+def _told(path: str, task: Task, plan: Plan, hoisted: Iterable[str]) -> str:
+    """Why no command of the task would write its fragment of `path`; '' if one would."""
+    now = (each for each in hoisted if patterns.escape(each) in task.writes)
+    others = [each for each in dict.fromkeys([*fragments.of(task, plan.compose), *now]) if each != path]
     asked = {name for command in task.run for name in fragments.placeholders(command)}
     if path in asked or ("" in asked and not others):
         return ""
     mark = f"{{fragment:{path}}}" if others else "{fragment}"
     if "" in asked:
-        each = ", ".join(f"{{fragment:{other}}}" for other in others)
-        return f"{task.name}: it has a fragment already; write {each} for that, and {mark} where it writes {path}"
+        each = " and ".join(f"{{fragment:{other}}}" for other in [*others, path])
+        return f"{task.name}: it has a share in {len(others) + 1} files; write {each}, each in its place"
     command = next((command for command in task.run if path in command), None)
     if command is None:
         return f"{task.name}: write {mark} in the command that writes {path}"

@@ -1,4 +1,7 @@
-"""The model's plan -> jobs to judge, with the seconds that each is expected to take. No file but through `estimate`."""
+"""The model's plan -> jobs to judge, with the seconds that each is expected to take. No file but through `estimate`.
+
+Where no job of its kind has run yet, each counts as one second.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,6 @@ from pipeline.analysis import Job
 from pipeline.model import GENERATION, VALIDATION, Plan, Scope, Task
 
 TASK = "task"  # the kind of a declared one
-GUESS = 1.0  # seconds, where no job of its kind has run yet
-
 Estimate = Callable[[str], float | None]  # task -> seconds of its last runs; None: it has not run
 
 
@@ -86,7 +87,9 @@ def _timed(jobs: Sequence[Job], kinds: Sequence[str], estimate: Estimate) -> Job
             of_kind[kind].append(seconds)
     means = {kind: sum(known) / len(known) for kind, known in of_kind.items()}
     timed = [
-        attrs.evolve(job, seconds=means.get(kind, GUESS) if seconds is None else seconds)
+        job
+        if seconds is None and kind not in means
+        else attrs.evolve(job, seconds=means[kind] if seconds is None else seconds)
         for job, kind, seconds in zip(jobs, kinds, seen, strict=True)
     ]
     return Jobs(tuple(timed), tuple(kinds), sum(seconds is not None for seconds in seen))

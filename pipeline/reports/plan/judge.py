@@ -37,8 +37,8 @@ def judge(title: str, what: Jobs, capacity: Mapping[str, int]) -> Judged:
     """capacity: the slots of each pool. Names are unique, needs known, without a cycle."""
     waves = analysis.waves(what.jobs)
     seconds, path = analysis.critical_path(what.jobs)
-    findings = analysis.findings(what.jobs, waves)
-    overlaps = analysis.overlaps(what.jobs, findings[0]) if findings else ()
+    findings = analysis.findings(waves)
+    overlaps = analysis.overlaps(waves, findings[0]) if findings else ()
     return Judged(
         title, what, waves, analysis.width(waves), analysis.free_width(what.jobs), seconds, path,
         analysis.lower_bound(what.jobs, capacity), capacity, findings,
