@@ -181,14 +181,14 @@ def find(path: Path, type_: type[T]) -> T | None:
         stat = path.stat()
         version = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
         known = _read.get(path)
-        if known is None or known[0] != version or not isinstance(known[1], type_):
-            known = _read[path] = version, load(path, type_)
-        return cast(T, known[1])
+        if known is None or known[:2] != (version, type_):
+            known = _read[path] = version, type_, load(path, type_)
+        return cast(T, known[2])
     except (OSError, ValueError, TypeError, AttributeError, KeyError, cattrs.errors.BaseValidationError):
         return None
 
 
-_read: dict[Path, tuple[tuple[int, int, int], object]] = {}  # path -> which version of it, what it says
+_read: dict[Path, tuple[tuple[int, int, int], object, object]] = {}  # path -> its version, its type, what it says
 
 
 converter = cattrs.Converter(omit_if_default=False)

@@ -16,6 +16,7 @@ from pipeline.reports.plan import Asked, draw, foreign, hoist, judge, text
 from pipeline.reports.plan.jobs import Jobs, declared, scopes
 from pipeline.reports.plan.judge import Judged
 from pipeline.session import Session
+from pipeline.source import nearest
 
 TASKS, SCOPES = "declared tasks", "scopes"
 ELSEWHERE = "one task that wires it at the end, or a fragment a task (docs/plans.md)"
@@ -63,7 +64,7 @@ def _check(asked: Asked) -> None:
 
 def _one_scope(session: Session, name: str) -> int:
     if name not in session.scopes:
-        raise Wrong(f"no scope is called {name!r}; there are: {', '.join(session.scopes)}")
+        raise Wrong(f"no scope is called {name!r}; {nearest(name, session.scopes) or 'there is none'}")
     print(text.of_scope(session.scopes[name]))
     return 0
 

@@ -114,16 +114,17 @@ def _check(plan: Plan, hoisted: Mapping[str, Sequence[Task]]) -> None:
     """Path → its writers. Raises Refused with everything that is in the way."""
     wrong = []
     for path, writers in hoisted.items():
-        if len(writers) < (1 if path in plan.compose else 2):
-            written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
-            known = "no two tasks write it: there is nothing to hoist"
-            wrong.append(f"{path}: {known if path in written else f'no task writes it; {nearest(path, written)}'}")
         wrong += [
             f"{task.name} writes {each}, which takes in {path}; name the files that it writes"
             for task in plan.tasks
             for each in task.writes
             if each != patterns.escape(path) and patterns.takes_in(each, path)
         ]
+        if len(writers) < (1 if path in plan.compose else 2):
+            written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
+            known = "no two tasks write it: there is nothing to hoist"
+            wrong.append(f"{path}: {known if path in written else f'no task writes it; {nearest(path, written)}'}")
+            continue
         told = [_told(path, task, plan, hoisted) for task in writers]
         if any(told):
             wrong.append(
