@@ -454,7 +454,7 @@ SHAPE = {
     "a list": (
         "- a\n",
         [
-            "1: expected a mapping with version, project, store, pools, engine, generate, land, scopes, tasks, got a list"
+            "1: expected a mapping with version, project, store, pools, engine, generate, land, scopes, tasks, compose, got a list"
         ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),

@@ -725,6 +725,7 @@ DODO = """
         def open(self, info):
             if os.environ.get("SLOW_OPEN"): print("opening", flush=True); time.sleep(60)
         def estimate(self, task): return None
+        def notes(self): return []
         def record(self, event):
             with open("events", "a") as file: file.write(json.dumps(event) + "\\n")
         def close(self, result, interrupted): return result, f"closed, interrupted: {interrupted}"
