@@ -401,7 +401,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "engine, generate, land, pools, project, scopes, store, tasks, version"
+SECTIONS = "compose, engine, generate, land, pools, project, scopes, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {

@@ -163,6 +163,15 @@ def test_both_lanes_run_at_once_and_each_at_its_cap(lab: Lab) -> None:
     assert out.endswith("all told\n")
 
 
+def test_what_the_host_has_to_say_is_said_once_before_anything_starts(lab: Lab) -> None:
+    lab.said = ("WARN one", "WARN two")
+    _, out = lab.doit([lab.task("a"), lab.task("b")], "-n", "2")
+    assert out.splitlines()[1:4] == ["WARN one", "WARN two", ".  a"]
+    assert out.count("WARN") == 2
+    for reporter in ("json", "zero"):
+        assert "WARN" not in lab.doit([lab.task("c")], "-n", "2", "-r", reporter)[1] + lab.err
+
+
 def test_a_full_pool_delays_its_task_and_leaves_the_worker_free(lab: Lab) -> None:
     lab.pools = {"generation": 1}
     tasks = [lab.task(f"g{i}", nap(0.15), pool="generation") for i in range(3)]

@@ -14,6 +14,7 @@ from pipeline.reports.plan.judge import Judged
 from pipeline.source import listed
 
 NAMES = 8  # of a wave, or of the critical path, that are named
+STEPS = 3  # of scopes, in a wave, that are named; of more, their kinds and numbers
 ROWS = 30  # waves that are shown; of more, the first and the last of them
 
 
@@ -125,7 +126,7 @@ def _wave(names: Sequence[str], kinds: dict[str, str]) -> str:
     """Declared tasks by name; what scopes go through by kind, when there are many of them."""
     tasks = [name for name in names if kinds[name] == TASK]
     steps = [name for name in names if kinds[name] != TASK]
-    if len(steps) > NAMES:
+    if len(steps) > STEPS:
         steps = [f"{kind} × {count}" for kind, count in Counter(kinds[name] for name in steps).items()]
     return ", ".join([listed(tasks, NAMES), *steps] if tasks else steps)
 
