@@ -380,6 +380,19 @@ def test_a_hoist_changes_what_it_must_and_no_other_byte(lab: Lab, layout: str) -
     assert after.replace("\r\n", "").count("\r") == 0
 
 
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_new_items_stay_in_their_list_where_a_key_is_added_behind_it(lab: Lab, indent: str) -> None:
+    text = (
+        "version: 1\ntasks:\n  - {name: old, run: 'true'}\n"
+        "  - {name: a, run: 'echo >> {fragment}', writes: [x]}\n"
+        f"  - name: join\n    run: cat x.d/* > x\n    writes: [x]\n    needs:\n    {indent}- old   # first\n"
+        "compose: {x: join}\n"
+    )
+    assert lab.plan(text, hoist=["x"], write=True)[0] == 0
+    join = f"    needs:\n    {indent}- old   # first\n    {indent}- a\n    reads: [x.d/a]\ncompose: {{x: join}}\n"
+    assert lab.world.read("tasks.yaml").endswith(join)
+
+
 def test_the_task_that_composes_a_file_gets_the_new_shares_and_no_wiring_task_is_made(lab: Lab) -> None:
     text = tasks(
         {"name": "a", "writes": ["x"], "run": "echo a >> {fragment}"},

@@ -49,7 +49,7 @@ class Text:
 
     text: str
     root: yaml.Node
-    # From, to, what stands there instead; and the column of what is inserted: what is further in goes first.
+    # From, to, what stands there instead; and how deep it lies: of lines at one place, the deepest go first.
     _changes: list[tuple[int, int, str, int]] = attrs.field(factory=list)
     _found: dict[int, dict[str | int, tuple[yaml.Node, bool]]] = attrs.field(factory=dict)
 
@@ -179,12 +179,14 @@ class Text:
     def _insert(self, at: int, lines: Sequence[str]) -> None:
         """Whole lines, at the beginning of a line or the end of the text."""
         first = next(line for line in lines if line)
-        column = len(first) - len(first.lstrip())
+        bare = first.lstrip()
+        # An item may stand as far out as the key of its list.
+        depth = 2 * (len(first) - len(bare)) + bare.startswith("- ")
         ending = "\r\n" if "\r\n" in self.text else "\n"
         new = "".join(f"{line}{ending}" for line in lines)
         if at == len(self.text) and not self.text.endswith("\n"):
             new = ending + new.removesuffix(ending)
-        self._changes.append((at, at, new, column))
+        self._changes.append((at, at, new, depth))
 
     def _end(self, node: Any, column: int | None = None) -> int:
         """The beginning of the line after a node. Comments that follow, further in than `column`, are the node's."""
