@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 from doit.action import BaseAction
@@ -19,15 +19,21 @@ class Refusal(InvalidDodoFile):  # type: ignore[misc]
 class Step(BaseAction):  # type: ignore[misc]
     """The one action of a task with a pool. Never touches sys.stdout, which all threads share.
 
-    performer(keys, slot) performs every task of a started set at once; tasks of one batch have the same one.
+    performer(keys, slot) performs every task of a started set at once; tasks of one batch have the same one. words:
+    what may stand behind the task's name on the command line; where it is given, what does stand there is the key.
     """
 
-    def __init__(self, host: Host, key: Hashable, performer: Performer) -> None:
-        self.host, self.key, self.performer = host, key, performer
+    def __init__(self, host: Host, key: Hashable, performer: Performer, words: Collection[str] | None = None) -> None:
+        self.host, self.performer, self.words = host, performer, words
+        self._key = key
         self.task: Any = None  # doit's, set by it
         self.out = self.err = ""
         self.result: str | None = None
         self.values: dict[str, object] = {}
+
+    @property
+    def key(self) -> Hashable:
+        return self._key if self.words is None else tuple(self.task.pos_arg_val or ())
 
     def execute(self, out: object = None, err: object = None) -> BaseFail:
         """Only where doit's own runner comes to it: a pool's task that was created while doit ran."""
@@ -50,3 +56,7 @@ def check_pool(task: Any, lanes: schedule.Lanes) -> None:
         raise InvalidTask(f"{task.name}: no pool is named {pool!r}; there are {', '.join(sorted(lanes.capacity))}")
     if len(task.actions) != 1 or not isinstance(task.actions[0], Step):
         raise InvalidTask(f"{task.name}: a task with a pool has one action, a Step")
+    words = task.actions[0].words or ()
+    for word in task.pos_arg_val or ():
+        if word not in words:
+            raise InvalidTask(f"{task.name}: {word!r} is none of {', '.join(words)}")

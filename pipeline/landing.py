@@ -166,7 +166,7 @@ class Landing:
             detail = f"commit {', '.join(dirty)}, run again: {waiting} tests land for nothing"
             return Landed(Outcome.OK, detail, True, content, _titles(sorted_out.mine), _titles(sorted_out.theirs))
         self.on.off.pop(scope.write, None)
-        self._remember(scope, sorted_out, commit, head, inputs)
+        self._remember(scope, sorted_out, commit, head, differs if after != before else ())
         return Landed(
             Outcome.OK, "", False, content, _titles(sorted_out.ours), _titles(sorted_out.theirs),
             _titles(sorted_out.removed), tuple(f"{t}: {why}" for t, why in sorted(sorted_out.withdrawn.items())),
@@ -212,18 +212,21 @@ class Landing:
     def _stored(self, scope: Scope) -> dict[tuple[str, str], Stored]:
         return {(s.test.title, s.test.code): s for s in self.store.tests(scope.write)}
 
-    def _remember(
-        self, scope: Scope, sorted_out: _SortedOut, commit: str, head: str, inputs: Mapping[str, str]
-    ) -> None:
-        """What has landed, since which HEAD, proved on what, and as a hook made it."""
+    def _remember(self, scope: Scope, sorted_out: _SortedOut, commit: str, head: str, differs: Sequence[str]) -> None:
+        """What has landed, since which HEAD, and as a hook made it.
+
+        differs: inputs of which the branch has another state than it was first proved on, and was judged anew with.
+        """
         stored = self._stored(scope)
+        states = self.repository.files(commit)
         text = self.repository.read(commit, scope.write) or ""
         for p in sorted_out.ours:
             known = stored.get((p.test.title, p.test.code), Stored(p.test))
             there = self.engine.suite.find(text, p.test.title)
-            landed = attrs.evolve(
-                known, test=p.test, since=known.since or head, inputs=dict(inputs), as_landed=there or ""
-            )
+            if differs and known.proofs:
+                here = {path: states[path] for path in known.inputs if path in states}
+                known = known.proved(attrs.evolve(known.proofs[0], inputs=here))
+            landed = attrs.evolve(known, test=p.test, since=known.since or head, as_landed=there or "")
             self.store.put(scope.write, landed)
 
     # -- commit, judge, swap

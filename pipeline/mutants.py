@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from pipeline.results import Survivor
+from pipeline.results import Kill, Survivor
 
 BLOCK_LINES = 80  # an enclosing block longer than this says too little about the mutant in it
 
@@ -171,8 +171,7 @@ def identify(raws: Sequence[Raw], file: str, source: str) -> tuple[Mutant, ...]:
         if not (1 <= raw.line <= raw.end_line <= len(lines)):
             raise ReportError(f"{file}: mutant {raw.id} is at line {raw.line}, the file has {len(lines)}")
         original = text_between(lines, raw)
-        place = (*(lines[i].strip() for i in enclosing(lines, raw.line - 1)), lines[raw.line - 1].strip())
-        described = (file, raw.mutator, original, raw.replacement, *place)
+        described = (file, raw.mutator, original, raw.replacement, *place_of(lines, raw.line - 1))
         seen[described] += 1
         start, end = block(lines, raw.line - 1)
         mutants.append(
@@ -209,6 +208,54 @@ def mutate(source: str, mutant: Mutant) -> str:
     before = [*lines[: mutant.line - 1], lines[mutant.line - 1][: mutant.column - 1]]
     after = [lines[mutant.end_line - 1][mutant.end_column - 1 :], *lines[mutant.end_line :]]
     return "\n".join(before) + mutant.replacement + "\n".join(after)
+
+
+def as_kill(mutant: Mutant, source: str, how: str) -> Kill:
+    """A mutant of this source as what a test kills: found again by `find_span`, whatever is edited elsewhere."""
+    lines = source.split("\n")
+    index = mutant.line - 1
+    place = place_of(lines, index)
+    return Kill(
+        mutant.key, mutant.file, mutant.mutator, mutant.original, mutant.replacement, place,
+        _with_place(lines, place).index(index) + 1, mutant.column - _indent(lines[index]), how,
+    )  # fmt: skip
+
+
+def find_span(kill: Kill, source: str) -> tuple[int, int] | None:
+    """Where in the source the text is that this mutant replaces: half-open offsets; None where it isn't any more."""
+    lines = source.split("\n")
+    found = _with_place(lines, kill.place)[kill.nth - 1 : kill.nth]
+    if not found:
+        return None
+    start = sum(len(line) + 1 for line in lines[: found[0]]) + _indent(lines[found[0]]) + kill.column - 1
+    end = start + len(kill.original)
+    return (start, end) if source[start:end] == kill.original else None
+
+
+def with_kill(kill: Kill, source: str) -> str | None:
+    """The whole source with this mutant in it, its line ends kept; None where it does not hold the mutant."""
+    text = source.replace("\r\n", "\n")
+    span = find_span(kill, text)
+    if span is None:
+        return None
+    # Without blanks around it, a replacement `+` beside another would be one operator with it.
+    mutated = f"{text[: span[0]]} {kill.replacement} {text[span[1] :]}".replace("\r\n", "\n")
+    return mutated if text == source else mutated.replace("\n", "\r\n")
+
+
+def described(kill: Kill) -> str:
+    """A mutant in one line."""
+    change = " ".join(f"{kill.original} -> {kill.replacement or 'nothing'}".split())
+    return f"{kill.file}: {kill.mutator}: {change if len(change) <= 90 else f'{change[:89]}…'}"
+
+
+def place_of(lines: Sequence[str], index: int) -> tuple[str, ...]:
+    """A line and those that enclose it, outermost first, as text without indentation."""
+    return (*(lines[i].strip() for i in enclosing(lines, index)), lines[index].strip())
+
+
+def _with_place(lines: Sequence[str], place: Sequence[str]) -> list[int]:
+    return [i for i, line in enumerate(lines) if line.strip() == place[-1] and place_of(lines, i) == tuple(place)]
 
 
 def enclosing(lines: Sequence[str], index: int) -> tuple[int, ...]:

@@ -6,6 +6,10 @@ assertion, or by an exception out of the code under test. It stays only if witho
 
 from __future__ import annotations
 
+import functools
+import os
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
@@ -13,7 +17,7 @@ import attrs
 from pipeline import process
 from pipeline.engines import Engine, Switch, TestRun
 from pipeline.model import Scope
-from pipeline.results import Dropped, Outcome, Proved, Survivor, Test, write_bytes
+from pipeline.results import KILLS_NOTHING, Dropped, Outcome, Proved, Survivor, Test, write_bytes
 from pipeline.worktree import Worktree
 
 KILLS = ("assertion", "exception")
@@ -46,11 +50,15 @@ class Bench:
         for file, text in self.switch.files.items():
             (self.worktree.root / file).write_text(text)
 
-    def run(self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None) -> TestRun:
+    def run(
+        self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None, only: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> TestRun:  # fmt: skip
         """The write file, once."""
         return self.engine.test(
-            self.worktree.root, [self.scope.write], mutant=mutant, timeout=self.limit, record=record, shuffle=shuffle
-        )
+            self.worktree.root, [self.scope.write], mutant=mutant, timeout=self.limit, record=record, shuffle=shuffle,
+            only=only, env=env,
+        )  # fmt: skip
 
     def side_by_side(self, mutants: Iterable[str]) -> dict[str, TestRun]:
         wanted = list(mutants)
@@ -120,9 +128,10 @@ def _provable(
         for test in alive:
             if test.title not in needed:
                 useless = not matrix.get(test.title)
-                reason = "it kills nothing" if useless else "every mutant it kills is killed by another test"
+                reason = KILLS_NOTHING if useless else "every mutant it kills is killed by another test"
                 bad[test.title] = _dropped(test, Outcome.REJECTED, reason, failed=useless)
-        bad = bad or _unsteady(bench, text, alive, runs) or _harmful(bench, file_with, alive)
+        bad = bad or _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
+        bad = bad or _harmful(bench, file_with, alive)
         if not bad:
             return tuple(
                 Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
@@ -137,24 +146,32 @@ def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple
     """Judge this very text again: which of these tests are not proved on it, and why. For a tree that moved, and for
     what a hook made of the file."""
     tests = [p.test for p in proved]
-    failing: list[Dropped] = []
     bench.write(text)
     run = bench.run()
     if run.outcome is not Outcome.OK:
         return tuple(_dropped(t, run.outcome, run.detail) for t in tests)
     try:
-        matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+        return _failing(bench, text, proved, runs)
     except _Unjudged as error:
         return tuple(_dropped(t, Outcome.UNVERIFIED, str(error)) for t in tests)
-    unsteady = _unsteady(bench, text, tests, runs)
+
+
+def _failing(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple[Dropped, ...]:
+    """Of tests that can be run, those that do not hold. Raises _Unjudged."""
+    tests = [p.test for p in proved]
+    failing: list[Dropped] = []
+    matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    unsteady = _unsteady(bench, text, tests, runs) or _leaning(bench, text, tests)
     for p in proved:
         lost = [k for k in p.how if k not in matrix.get(p.test.title, {})]
         if p.test.title in unsteady:
             failing.append(unsteady[p.test.title])
         elif lost:
             failing.append(_dropped(p.test, Outcome.REJECTED, f"{len(lost)} of {len(p.how)} kills are lost"))
-    if not failing and (problem := _beside(bench, text)):
-        return tuple(_dropped(t, *problem) for t in tests)
+    if not failing:
+        without = functools.reduce(bench.engine.suite.remove, (t.title for t in tests), text)
+        if problem := _beside(bench, text, _standing(bench, without)):
+            return tuple(_dropped(t, *problem) for t in tests)
     return tuple(failing)
 
 
@@ -247,25 +264,71 @@ def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict
 
 
 def _harmful(bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test]) -> dict[str, Dropped]:
-    """Title -> why not, of tests with which the covering suite does not stay green: who does it alone, else all."""
-    together = _beside(bench, file_with(tests))
+    """Title -> why not, of tests with which the covering suite does not stay as it is and green: who does it alone,
+    else all."""
+    standing = _standing(bench, file_with([]))
+    together = _beside(bench, file_with(tests), standing)
     if together is None:
         return {}
-    alone = {t.title: _beside(bench, file_with([t])) for t in tests} if len(tests) > 1 else {}
+    alone = {t.title: _beside(bench, file_with([t]), standing) for t in tests} if len(tests) > 1 else {}
     guilty = {title: problem for title, problem in alone.items() if problem} or {t.title: together for t in tests}
     return {t.title: _dropped(t, *guilty[t.title], failed=True) for t in tests if t.title in guilty}
 
 
-def _beside(bench: Bench, text: str) -> tuple[Outcome, str] | None:
-    """Whether the whole covering suite is green with the file in it, and git sees no other change."""
+def elsewhere() -> dict[str, str]:
+    """Environment variables of a time zone and a locale that are not those here."""
+    chatham = -(12 * 60 + 45) * 60  # seconds: an offset that nothing is written for by chance
+    zone = "America/St_Johns" if time.timezone == chatham else "Pacific/Chatham"
+    here = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
+    locale = "de_DE.UTF-8" if here.startswith("tr") else "tr_TR.UTF-8"
+    return {"TZ": zone, "LC_ALL": locale, "LANG": locale}
+
+
+def _leaning(bench: Bench, text: str, tests: Sequence[Test]) -> dict[str, Dropped]:
+    """Title -> why not, of tests that lean on a test beside them, on the time zone or on the locale: those that do not
+    pass alone in a process that is elsewhere."""
     bench.write(text)
-    files = sorted({*bench.tests, bench.scope.write})
-    run = bench.engine.test(bench.worktree.root, files, timeout=max(60.0, 10 * bench.seconds))
+    there = elsewhere()
+    runs = process.side_by_side(lambda test: bench.run(only=test.title, env=there), tests, bench.workers)
+    return {
+        test.title: _dropped(test, Outcome.REJECTED, f"alone and with TZ={there['TZ']} {_why(run)}", failed=True)
+        for test, run in zip(tests, runs, strict=True)
+        if run.outcome is not Outcome.OK or test.title not in run.passed
+    }
+
+
+def _why(run: TestRun) -> str:
+    return f"it fails: {run.failed[0].message}" if run.failed else run.detail or "it does not run"
+
+
+def _covering(bench: Bench, text: str) -> TestRun:
+    """The whole covering suite, once, with this text of the write file."""
+    bench.write(text)
+    files = sorted({*bench.tests, *([bench.scope.write] if text else [])})
+    return bench.engine.test(bench.worktree.root, files, timeout=max(60.0, 10 * bench.seconds))
+
+
+def _standing(bench: Bench, text: str) -> Counter[tuple[str, str]]:
+    """File and title of each covering test that passes with this text of the write file. Raises _Unjudged."""
+    run = _covering(bench, text)
+    if not run.green:
+        raise _Unjudged(f"the covering tests are not green by themselves any more: {_why(run)}")
+    return Counter((t.file, t.title) for t in run.tests if t.state == "passed")
+
+
+def _beside(bench: Bench, text: str, standing: Counter[tuple[str, str]]) -> tuple[Outcome, str] | None:
+    """Whether the whole covering suite is green with the file in it, with every test that stood still run, and git sees
+    no other change."""
+    run = _covering(bench, text)
     if run.outcome is not Outcome.OK:
         return run.outcome, run.detail
     if run.failed:
         first = run.failed[0]
         return Outcome.REJECTED, f"beside it, {first.file}: {first.title} fails: {first.message}"
+    missing = standing - Counter((t.file, t.title) for t in run.tests if t.state == "passed")
+    if missing:
+        file, title = min(missing)
+        return Outcome.REJECTED, f"beside it, {file}: {title} is skipped, or not there any more"
     if strayed := [p for p in bench.worktree.changed() if p != bench.scope.write]:
         return Outcome.OUTSIDE_SCOPE, f"the tests wrote {', '.join(strayed)}"
     return None

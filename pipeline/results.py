@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import attrs
 import cattrs
@@ -68,11 +68,28 @@ class Test:
 
     __test__ = False  # not a pytest class
 
-    title: str  # unique in its file; with the write path, the test's identity
-    code: str  # one whole test statement, no marker lines, no indentation in front, no newline at the end
-    imports: tuple[str, ...] = ()  # import statements that the code needs
-    kills: tuple[str, ...] = ()  # mutant keys: claimed in a candidate, proved in a proof
-    origin: str = ""  # the generator's name
+    title: Annotated[str, "Unique in its file; with the write path, the test's identity"]
+    code: Annotated[str, "One whole test statement: no marker lines, no indentation in front, no newline at the end"]
+    imports: Annotated[tuple[str, ...], "Import statements that the code needs"] = ()
+    kills: Annotated[tuple[str, ...], "Mutants' identities: claimed in a candidate, proved in a proof"] = ()
+    origin: Annotated[str, "The generator's name"] = ""
+
+
+@attrs.frozen
+class Kill:
+    """A mutant that a test was seen to kill, with all it takes to apply it by hand to any state of its file."""
+
+    key: Annotated[str, "The mutant's identity"]
+    file: Annotated[str, "The mutated file, relative to the project's root"]
+    mutator: Annotated[str, "The engine's name for the kind of change"]
+    original: Annotated[str, "The text that is replaced"]
+    replacement: Annotated[str, "What stands in its stead"]
+    place: Annotated[
+        tuple[str, ...], "The lines that enclose it by indentation, outermost first, and its own, without indentation"
+    ]
+    nth: Annotated[int, "Which of the lines that have this place in the file it is on, from 1"]
+    column: Annotated[int, "Where in its own line the original begins, the indentation not counted, from 1"]
+    how: Annotated[str, "How the test failed: by an assertion, or by an exception out of the code under test"]
 
 
 @attrs.frozen
@@ -81,6 +98,9 @@ class Proved:
 
     test: Test  # its `kills` are the proved ones
     how: Mapping[str, str]  # mutant key -> assertion | exception
+
+
+KILLS_NOTHING = "it kills nothing"  # the reason of a candidate that passes on the original and with every mutant
 
 
 @attrs.frozen
@@ -127,6 +147,7 @@ class Proofs:
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # what the validation loaded: path -> content hash
     runs: int = 0  # fresh runs on the original that each test passed
     engine: str = ""  # name and version
+    elsewhere: Mapping[str, str] = attrs.field(factory=dict)  # variables under which each passed a run alone as well
 
 
 @attrs.frozen

@@ -234,7 +234,7 @@ class Session:
         try:
             self._take_cache(info)
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
-            if any(name.startswith("land:") for name in info.selected):
+            if any(name.startswith("land:") or name == "prove" for name in info.selected):
                 _ = self.landing_name
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs

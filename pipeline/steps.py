@@ -20,11 +20,11 @@ from pipeline.host import Attempt, Slot
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
 from pipeline.model import GeneratorConfig, Scope
-from pipeline.mutants import Mutant, Status, is_survivor, score
-from pipeline.proof import Bench, prove
+from pipeline.mutants import Mutant, Status, as_kill, is_survivor, score
+from pipeline.proof import Bench, elsewhere, prove
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, Test, converter, dump, find
 from pipeline.session import Session
-from pipeline.store import Stored, digest
+from pipeline.store import Proof, Stored, digest
 from pipeline.worktree import GitError, Worktree
 
 T = TypeVar("T")
@@ -157,7 +157,7 @@ class Steps:
         loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
         return Proofs(
             Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,
-            self.session.engine_version or "",
+            self.session.engine_version or "", elsewhere(),
         )  # fmt: skip
 
     def _standing(self, scope: Scope) -> tuple[str, ...]:
@@ -171,9 +171,13 @@ class Steps:
 
     def _keep(self, scope: Scope, proofs: Proofs) -> None:
         known = {(s.test.title, s.test.code): s for s in self.session.proofs.tests(scope.write)}
+        at = {m.key: m for m in self._baseline(scope).mutants}
+        sources = {file: self._source(self.session.snapshot.tree, file) for file in scope.mutate}
         for p in proofs.proved:
+            kills = tuple(as_kill(at[key], sources[at[key].file], how) for key, how in sorted(p.how.items()))
+            proof = Proof(proofs.inputs, kills, proofs.engine, proofs.runs, proofs.elsewhere)
             stored = known.get((p.test.title, p.test.code), Stored(p.test))
-            self.session.proofs.put(scope.write, attrs.evolve(stored, test=p.test, inputs=proofs.inputs))
+            self.session.proofs.put(scope.write, attrs.evolve(stored.proved(proof), test=p.test))
 
     # -- generate
 

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import attrs
@@ -21,11 +21,12 @@ import cattrs
 import filelock
 import platformdirs
 
-from pipeline.results import Test, converter, find, write_bytes
+from pipeline.results import Kill, Test, converter, find, write_bytes
 
 HOME_VARIABLE = "DOIT_MUTATE_HOME"  # moves everything below; CI keeps that folder between jobs
 ACTION_CACHE_BYTES = 2 << 30
 RESULTS_A_KEY = 32  # how many input lists are remembered for what is known before
+PROOFS_A_TEST = 8  # how many states of its inputs a test is known to be proved on
 T = TypeVar("T")
 
 
@@ -119,14 +120,35 @@ class ActionCache:
 
 
 @attrs.frozen
-class Stored:
-    """A test proved once. `kills` of the test are what it was proved to kill then."""
+class Proof:
+    """What was seen of a test at one state of all that it depends on, and what it takes to see it again."""
 
-    test: Test
-    since: str = ""  # the HEAD that it first landed on; "": it never did
-    rejected: bool = False  # a person took it out: never offered again
-    as_landed: str = ""  # its text on the branch, where a hook made another of it
-    inputs: Mapping[str, str] = attrs.field(factory=dict)  # what it was proved on: path -> content hash
+    inputs: Annotated[Mapping[str, str], "All that was loaded while it was proved: path -> git's hash of the content"]
+    kills: Annotated[tuple[Kill, ...], "Each mutant that it made visible in a fresh process, and how"]
+    engine: Annotated[str, "The engine's name and version, and the versions of what it runs on"]
+    runs: Annotated[int, "Fresh processes in which it passed on the original, its file's tests shuffled"]
+    elsewhere: Annotated[Mapping[str, str], "Environment variables under which it passed alone in a process as well"]
+
+
+@attrs.frozen
+class Stored:
+    """A test proved once, with its proofs: one file of the proof store. Stored anew whenever it is proved or lands."""
+
+    test: Annotated[Test, "The test; its `kills` are those of the newest proof"]
+    since: Annotated[str, "The HEAD that it first landed on; empty where it never did"] = ""
+    rejected: Annotated[bool, "A person took it out: it is never offered again"] = False
+    as_landed: Annotated[str, "Its text on the branch when it last landed, which a hook may have made"] = ""
+    proofs: Annotated[tuple[Proof, ...], "Newest first, one for each state of its inputs, at most 8"] = ()
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """What it was last proved on: path -> content hash."""
+        return self.proofs[0].inputs if self.proofs else {}
+
+    def proved(self, proof: Proof) -> Stored:
+        """The same with a proof more."""
+        others = [p for p in self.proofs if p.inputs != proof.inputs]
+        return attrs.evolve(self, proofs=(proof, *others)[:PROOFS_A_TEST])
 
 
 @attrs.frozen

@@ -150,11 +150,14 @@ class Engine(Protocol):
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
+        only: str | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> TestRun:
         """Run test files (None: all) once in a fresh process, on the code as it stands in `root`.
 
         mutant: the engine's id of the mutant to switch on ("" for none, with coverage in `reached`), where a switch
-        has been laid over `root`. timeout: seconds. record: say which project files were loaded.
+        has been laid over `root`. timeout: seconds. record: say which project files were loaded. shuffle: seed of the
+        tests' order. only: the title of the one test to run. env: variables beside the process's own.
         """  # fmt: skip
 
 

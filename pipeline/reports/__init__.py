@@ -7,12 +7,14 @@ from typing import Any
 
 from doit.exceptions import TaskFailed
 
-from pipeline.reports import plan, summary
+from pipeline.action import Step
+from pipeline.model import VALIDATION
+from pipeline.reports import plan, proofs, summary
 from pipeline.session import Session
 
 
 def tasks(session: Session) -> Iterator[dict[str, Any]]:
-    """The reports as doit tasks. They read targets and ledger, and take no slot and no lock."""
+    """The reports as doit tasks. They read targets and ledger, and take no slot and no lock; `prove` takes both."""
 
     def report() -> None:
         print(summary.text(session, summary.all_outcomes(session)))
@@ -40,6 +42,14 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
         "actions": [report],
         "verbosity": 2,
         "meta": {"report": True},
+    }
+    yield {
+        "basename": "prove",
+        "doc": "check every landed test again from its stored proof; SCOPE...: of these scopes only",
+        "actions": [Step(session, "prove", proofs.performer(session), words=session.scopes)],
+        "pos_arg": "scopes",
+        "verbosity": 2,
+        "meta": {"pool": VALIDATION, "kind": "prove"},
     }
 
 

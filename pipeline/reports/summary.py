@@ -167,7 +167,7 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
     rows += [_row(o, tokens.get(o.scope)) for o in outcomes]
     if len(outcomes) > 1:
         rows.append(_total(outcomes, tokens))
-    said = [*_table(rows), ""]
+    said = [*table(rows), ""]
     false = sum(o.false_survivors for o in outcomes)
     if false:
         said.append(
@@ -225,7 +225,8 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the columns under each other; the first and the last to the left."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     left = {0, len(widths) - 1}
     lines = []

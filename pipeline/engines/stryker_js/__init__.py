@@ -238,21 +238,25 @@ class StrykerJS:
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
+        only: str | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> TestRun:
         with tempfile.TemporaryDirectory(prefix="doit-mutate-") as name:
             scratch = Path(name)
-            env = {"NODE_V8_COVERAGE": str(scratch / "loaded")} if record else {}
+            variables = dict(env or {})
+            if record:
+                variables["NODE_V8_COVERAGE"] = str(scratch / "loaded")
             if mutant:
-                env["__STRYKER_ACTIVE_MUTANT__"] = mutant  # for processes that the tests start
+                variables["__STRYKER_ACTIVE_MUTANT__"] = mutant  # for processes that the tests start
             request = {
                 "root": str(root.resolve()), "files": None if files is None else list(files),
-                "out": str(scratch / "answer.json"), "mutant": mutant, "shuffle": shuffle,
+                "out": str(scratch / "answer.json"), "mutant": mutant, "shuffle": shuffle, "only": only,
                 "options": self._options.get(configured := self._mocha_configuration(root)),
             }  # fmt: skip
             started = time.monotonic()
             finished = process.run(
-                [self.node(), str(HERE / "run_tests.mjs")], cwd=root.resolve(), env=process.environment(env),
-                stdin=json.dumps(request).encode(), timeout=timeout,
+                [self.node(), str(HERE / "run_tests.mjs")], cwd=root.resolve(),
+                env=process.environment(variables), stdin=json.dumps(request).encode(), timeout=timeout,
             )  # fmt: skip
             seconds = time.monotonic() - started
             if finished.timed_out:

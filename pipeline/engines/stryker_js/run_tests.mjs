@@ -1,6 +1,7 @@
 // Runs mocha test files once, in this process, and writes what each test did: request on standard input, both as JSON.
 //
-// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null, options }
+// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null, only: title | null,
+// options }
 // answer (in the file `out`): { tests: [{ file, title, state, kind, message }], files, reached: { id: [title] }, error,
 // options }. The project's own mocha configuration holds, but for which files are run; `options` is that configuration
 // as an earlier run found it: mocha takes longer to read it than to run a test.
@@ -11,7 +12,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const HIT_LIMIT = 200_000; // runs of one mutant's code; a loop that it makes endless ends here instead of at a time limit
 
-const { root, files, out, mutant, shuffle, options: known } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const { root, files, out, mutant, shuffle, only, options: known } = JSON.parse(fs.readFileSync(0, 'utf8'));
 const write = fs.writeFileSync; // tests may replace it
 const answer = { tests: [], files: [], reached: {}, error: null };
 const relative = (file) => path.relative(root, file).split(path.sep).join('/');
@@ -43,6 +44,7 @@ try {
   const plugins = modules.length > 0 ? await fromMocha('run-helpers.js').handleRequires(modules) : {};
   const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins.rootHooks, reporter: class {} });
   for (const test of toLoad) mocha.addFile(test);
+  if (only !== null) mocha.grep(new RegExp(`^${only.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`));
   answer.files = toLoad.map(relative);
   await mocha.loadFilesAsync();
   if (mutant === '') perTestCoverage(mocha.suite);
