@@ -36,6 +36,7 @@ class Known:
     proved: tuple[Test, ...] = ()  # in the rounds before
     dropped: tuple[Dropped, ...] = ()
     unreached: Mapping[str, str] = attrs.field(factory=dict)  # what search found out: mutant key -> reason
+    equivalent: frozenset[str] = frozenset()  # keys of mutants that no input seems to tell apart
 
 
 @attrs.frozen
@@ -86,9 +87,10 @@ class Round:
     # -- what is asked
 
     def _rank(self, survivor: Survivor) -> tuple[bool, bool, str]:
-        """Best first: what no input seems to tell apart comes last, for it may be equivalent."""
+        """Best first: what no input seems to tell apart comes last, for it may be equivalent; and what never ends."""
         mutant = self.known.mutants.get(survivor.key)
-        hopeless = self.known.unreached.get(survivor.key, "").startswith("never-told-apart")
+        endless = self.known.unreached.get(survivor.key, "").startswith("endless")
+        hopeless = endless or survivor.key in self.known.equivalent
         return hopeless, mutant is not None and mutant.final is Status.NO_COVERAGE, survivor.key
 
     def _question(self, survivor: Survivor) -> Question:

@@ -155,8 +155,9 @@ class LandingBranch:
 
         def same(stored: Stored, write: str) -> bool:
             inputs = {path: state for path, state in stored.inputs.items() if path != write}
-            return all(now.get(path) == state for path, state in inputs.items()) or all(
-                now.get(path) == before.get(path) for path in inputs
+            return bool(inputs) and (
+                all(now.get(path) == state for path, state in inputs.items())
+                or all(now.get(path) == before.get(path) for path in inputs)
             )
 
         found = set()

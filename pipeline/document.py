@@ -279,32 +279,38 @@ def _without(data: Any, where: Where) -> Any:
 # --- Document → JSON Schema -------------------------------------------------------------------------------------------
 
 
+_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean"}
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of tasks.yaml, made from the classes above."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tasks.yaml", **_schema_of(Document)}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tasks.yaml", **schema_of(Document)}
 
 
-def _schema_of(type_: Any) -> dict[str, Any]:
+def schema_of(type_: Any) -> dict[str, Any]:
+    """The schema of a type: of a frozen class, what its fields are annotated with."""
+    if type_ in _PLAIN:
+        return {"type": _PLAIN[type_]}
     if hasattr(type_, "__metadata__"):
         kind, described = kinds.marker(type_, Kind), kinds.marker(type_, str)
-        inner = dict(kind.schema) if kind else _schema_of(kinds.bare(type_))
+        inner = dict(kind.schema) if kind else schema_of(kinds.bare(type_))
         if kinds.marker(type_, Several):
             inner = {"anyOf": [inner["items"], {**inner, "minItems": 1}]}
         if short := kinds.marker(type_, Short):
             inner = {"anyOf": [inner["properties"][short.key], inner]}
         return {"description": described, **inner} if described else inner
     if typing.get_origin(type_) is tuple:
-        return {"type": "array", "items": _schema_of(type_.__args__[0])}
+        return {"type": "array", "items": schema_of(type_.__args__[0])}
     if typing.get_origin(type_) is Mapping:
         key, value = type_.__args__
-        return {"type": "object", "propertyNames": _schema_of(key), "additionalProperties": _schema_of(value)}
+        return {"type": "object", "propertyNames": schema_of(key), "additionalProperties": schema_of(value)}
     if typing.get_origin(type_) is Literal:
         return {"enum": list(type_.__args__)}
     fields = attrs.fields(type_)
     return {
         "description": inspect.getdoc(type_),
         "type": "object",
-        "properties": {field.name.rstrip("_"): _schema_of(field.type) for field in fields},
+        "properties": {field.name.rstrip("_"): schema_of(field.type) for field in fields},
         "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],
         "additionalProperties": False,
     }

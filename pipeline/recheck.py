@@ -7,26 +7,18 @@ commit did is read from git. Imports nothing of proof.py, landing.py or asking.p
 from __future__ import annotations
 
 import functools
-import queue
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from pipeline import process
 from pipeline.branch import SCOPE
 from pipeline.engines import Engine, TestRun
 from pipeline.model import Scope
-from pipeline.mutants import described, with_kill
+from pipeline.rerun import Landed, one_line, rerun, said
 from pipeline.results import Kill, Outcome
 from pipeline.store import Proof, ProofStore, Stored
 from pipeline.worktree import Repository, Worktree
-
-VISIBLE = ("assertion", "exception")  # how a test fails that has killed a mutant
-FIRST_SEED = 1000  # other orders than those that the test was proved in
-T = TypeVar("T")
 
 
 @attrs.frozen
@@ -50,18 +42,6 @@ class Rechecked:
 
 
 @attrs.frozen
-class Landed:
-    """A stored test that the tip's write file has, with the proof that is about the tip."""
-
-    stored: Stored
-    proof: Proof
-
-    @property
-    def title(self) -> str:
-        return self.stored.test.title
-
-
-@attrs.frozen
 class _Commit:
     """A commit of ours on the branch: whom its trailer names, what it touched."""
 
@@ -78,6 +58,7 @@ class Recheck:
     version: str  # the engine's, as proofs have it
     ref: str  # of the landing branch
     scopes: Sequence[Scope]  # of the plan
+    runs: int  # that the plan asks of a proof
     worktrees: Sequence[Worktree]  # one for each process side by side
     head: str = attrs.field(init=False)
     tip: str = attrs.field(init=False)  # HEAD where there is no branch, or one that HEAD holds already
@@ -215,60 +196,28 @@ class Recheck:
     def _run(
         self, scope: Scope, landed: Sequence[Landed], stored: Sequence[Stored], findings: Sequence[Finding]
     ) -> Rechecked:
-        found = list(findings)
         standing, now = self._covering(scope, self.base), self._covering(scope, self.tip)
-        found += _not_kept(standing, now, scope.write, {s.test.title for s in stored})
-        limit = max(10.0, 10 * now.seconds)  # seconds, for one process
-        free: queue.SimpleQueue[Worktree] = queue.SimpleQueue()
-        for worktree in self.worktrees:
-            worktree.reset(self.tip)
-            free.put(worktree)
-
-        def spread(run: Callable[[Path, T], TestRun], items: Iterable[T]) -> list[TestRun]:
-            def borrowed(item: T) -> TestRun:
-                worktree = free.get()
-                try:
-                    return run(worktree.root, item)
-                finally:
-                    free.put(worktree)
-
-            return process.side_by_side(borrowed, items, len(self.worktrees))
-
-        test = functools.partial(self.engine.test, files=[scope.write], timeout=limit)
-        k = max(each.proof.runs for each in landed)
-        orders = range(FIRST_SEED, FIRST_SEED + k)
-        shuffled = spread(lambda root, seed: test(root, shuffle=seed), orders)
-        alone = spread(lambda root, each: test(root, only=each.title, env=each.proof.elsewhere), landed)
-        kills = list(dict.fromkeys(attrs.evolve(kill, how="") for each in landed for kill in each.proof.kills))
-        mutated = dict(zip(kills, spread(lambda root, kill: _with_mutant(root, kill, test), kills), strict=True))
-        wrote = sorted({path for worktree in self.worktrees for path in worktree.changed()})
-        if wrote:
-            found.append(Finding("", "files", f"its tests wrote {', '.join(wrote)}"))
-        runs = {}
-        seen = {}
-        for each, elsewhere in zip(landed, alone, strict=True):
-            passed = sum(run.outcome is Outcome.OK and each.title in run.passed for run in shuffled)
-            runs[each.title] = passed, k
-            if passed < k:
-                found.append(Finding(each.title, "runs", f"it passes in {passed} of {k} fresh, shuffled runs"))
-            if elsewhere.outcome is not Outcome.OK or each.title not in elsewhere.passed:
-                where = " ".join(f"{key}={value}" for key, value in sorted(each.proof.elsewhere.items()))
-                found.append(Finding(each.title, "alone", f"alone, with {where}: {_said(elsewhere)}"))
-            if not each.proof.kills:
-                found.append(Finding(each.title, "kills", "its proof names no mutant"))
-            lost = {
-                kill: why for kill in each.proof.kills if (why := _alive(mutated[attrs.evolve(kill, how="")], each))
-            }
-            seen[each.title] = len(each.proof.kills) - len(lost), len(each.proof.kills)
-            found += [Finding(each.title, "kills", f"{described(kill)}: {why}") for kill, why in lost.items()]
-        killed = {each.title: frozenset(k for k in kills if not _alive(mutated[k], each)) for each in landed}
+        limit = max(10.0, 10 * now.seconds)
+        seen = rerun(self.engine, self.worktrees, self.tip, scope.write, landed, self.runs, limit)
+        # The cause, not what follows from it.
+        known = {f.test for f in findings if f.check == "kept"}
+        known |= {each.title for each in landed if seen.passed(each) < len(seen.shuffled)}
+        kept = _not_kept(standing, now, scope.write, {s.test.title for s in stored})
+        found = [*findings, *(f for f in kept if f.test not in known)]
+        if seen.wrote:
+            found.append(Finding("", "files", f"its tests wrote {', '.join(seen.wrote)}"))
+        found += [Finding(each.title, check, why) for each in landed for check, why in seen.wrong(each)]
+        lost = {f.test for f in found if f.check == "kills"}
         found += [
             Finding(title, "needed", "without it no kill is lost: others that landed before it, or with it, have them")
-            for title in unneeded(killed, self._order(scope, landed))
+            for title in unneeded({each.title: seen.killed(each) for each in landed}, self._order(scope, landed))
+            if title not in lost
         ]
+        kills = {each.title: (len(each.proof.kills) - len(seen.lost(each)), len(each.proof.kills)) for each in landed}
+        runs = {each.title: (seen.passed(each), len(seen.shuffled)) for each in landed}
         others = sorted({each.proof.engine for each in landed} - {self.version})
         notes = tuple(f"proved with {name}, checked with {self.version}" for name in others)
-        return Rechecked(scope.name, seen, runs, tuple(found), notes)
+        return Rechecked(scope.name, kills, runs, tuple(found), notes)
 
     def _covering(self, scope: Scope, tree: str) -> TestRun:
         """The scope's covering tests, its write file among them, once at a tree."""
@@ -282,47 +231,17 @@ class Recheck:
 def _not_kept(before: TestRun, now: TestRun, write: str, ours: Iterable[str]) -> list[Finding]:
     """Of the covering tests, those that passed without what landed and do not with it; of ours, those that fail."""
     if now.outcome is not Outcome.OK:
-        return [Finding("", "kept", f"the covering tests cannot be run on the branch: {_said(now)}")]
+        return [Finding("", "kept", f"the covering tests cannot be run on the branch: {said(now)}")]
     failed = {(t.file, t.title): t.message for t in now.failed}
     mine = {(write, title) for title in ours}
     missing = _passed(before) - _passed(now)
-    return [
-        Finding(
-            title, "kept", f"{file}: {f'fails: {failed[file, title]}' if (file, title) in failed else 'is skipped'}"
-        )
-        for file, title in sorted({*(missing.keys() - mine), *(mine & failed.keys())})
-    ]
+    gone = {*(missing.keys() - mine), *(mine & failed.keys())}
+    how = {each: one_line(f"fails: {failed[each]}") if each in failed else "is skipped" for each in gone}
+    return [Finding(title, "kept", f"{file}: {how[file, title]}") for file, title in sorted(gone)]
 
 
 def _passed(run: TestRun) -> Counter[tuple[str, str]]:
     return Counter((t.file, t.title) for t in run.tests if t.state == "passed")
-
-
-def _with_mutant(root: Path, kill: Kill, test: Callable[[Path], TestRun]) -> TestRun:
-    """The tests on the source with this mutant in it, by an edit of its text that is taken back."""
-    path = root / kill.file
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return TestRun(Outcome.UNVERIFIED, f"{kill.file} is not there any more")
-    mutated = with_kill(kill, content.decode(errors="surrogateescape"))
-    if mutated is None:
-        return TestRun(Outcome.UNVERIFIED, "the source does not hold it any more")
-    try:
-        path.write_bytes(mutated.encode(errors="surrogateescape"))
-        return test(root)
-    finally:
-        path.write_bytes(content)
-
-
-def _alive(run: TestRun, landed: Landed) -> str:
-    """Why this run is no kill of this test; "" where it is one."""
-    if run.outcome is not Outcome.OK:
-        return _said(run)
-    mine = [t for t in run.failed if t.title == landed.title]
-    if any(t.kind in VISIBLE for t in mine):
-        return ""
-    return f"it fails otherwise than by an assertion: {mine[0].message}" if mine else "it passes with this mutant"
 
 
 def unneeded(killed: Mapping[str, frozenset[Kill]], order: Sequence[Sequence[str]]) -> list[str]:
@@ -344,9 +263,3 @@ def unneeded(killed: Mapping[str, frozenset[Kill]], order: Sequence[Sequence[str
         found += due
         left = [title for title in left if title not in group]
     return found
-
-
-def _said(run: TestRun) -> str:
-    if run.failed:
-        return f"it fails: {run.failed[0].message}"
-    return f"{run.outcome}: {run.detail}".splitlines()[0] if run.outcome is not Outcome.OK else "it does not run"

@@ -14,6 +14,7 @@ import attrs
 
 from pipeline import asking
 from pipeline.engines import EngineError, Measured
+from pipeline.equivalent import possibly_equivalent
 from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
 from pipeline.host import Attempt, Slot
@@ -198,13 +199,15 @@ class Steps:
         baseline = self._baseline(scope)
         tree = self.session.snapshot.tree
         earlier = [self._read(scope, f"proofs.{r}.json", Proofs) for r in range(round_)]
+        candidates = [self._read(scope, f"candidates.{r}.json", Candidates) for r in range(round_)]
         return asking.Known(
             mutants={m.key: m for m in baseline.mutants},
             sources={f: self._source(tree, f) for f in scope.mutate},
             tests={f: self.session.repository.read(tree, f) or "" for f in baseline.tests},
             proved=tuple(p.test for proofs in earlier for p in proofs.proved),
             dropped=tuple(d for proofs in earlier for d in proofs.dropped),
-            unreached=self._read(scope, "candidates.0.json", Candidates).unreached,
+            unreached=candidates[0].unreached,
+            equivalent=possibly_equivalent(candidates, earlier),
         )
 
     # -- land and confirm

@@ -151,6 +151,17 @@ class Stored:
         return attrs.evolve(self, proofs=(proof, *others)[:PROOFS_A_TEST])
 
 
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of one file of the proof store, made from the classes above."""
+    from pipeline.document import schema_of
+
+    for class_ in (Test, Kill, Proof, Stored):
+        attrs.resolve_types(class_)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "proof.json", **schema_of(Stored)
+    }  # fmt: skip
+
+
 @attrs.frozen
 class ProofStore:
     """The proved tests of one project, by the file they are written to, and what was asked about each survivor."""
@@ -229,3 +240,7 @@ def file_name(name: str) -> str:
     if len(quoted) <= 150 and quoted.strip(". ") == quoted:
         return quoted
     return f"{quoted[:100].strip('. ')}-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
+
+
+if __name__ == "__main__":
+    print(json.dumps(schema(), indent=2, ensure_ascii=False))

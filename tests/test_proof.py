@@ -40,7 +40,8 @@ class Place:
 
 @attrs.define
 class Runs:
-    """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms."""
+    """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms, skips
+    (another), leans (on a test beside it), local (to its time zone)."""
 
     broken: str = ""  # the outcome of every run that has a switch laid
     suite: MochaSuite = attrs.field(factory=MochaSuite)
@@ -48,8 +49,10 @@ class Runs:
 
     def test(
         self, root: Path, files: Sequence[str], *, mutant: str | None = None, timeout: float, record: bool = False,
-        shuffle: int | None = None,
+        shuffle: int | None = None, only: str | None = None, env: Mapping[str, str] | None = None,
     ) -> TestRun:  # fmt: skip
+        if not (root / WRITE).exists() or not (root / WRITE).read_text():
+            return TestRun(Outcome.OK, "", (TestResult("x.test.js", "own", "passed"),))
         bodies = {self.suite.titles(b)[0]: b for b in self.suite.bodies((root / WRITE).read_text())}
         if any("breaks" in b for b in bodies.values()):
             return TestRun(Outcome.BUILD_ERROR, "SyntaxError")
@@ -58,14 +61,19 @@ class Runs:
         reached: dict[str, tuple[str, ...]] = {}
         tests = []
         for title, body in bodies.items():
+            if only not in (None, title):
+                continue
             kills = re.findall(r"kills\((\w)\)", body)
             for key in kills:
                 reached[key] = (*reached.get(key, ()), title)
             bad = "fails" in body or mutant in kills or ("flaky" in body and shuffle == 3)
+            bad = bad or ("leans" in body and only is not None) or ("local" in body and "TZ" in (env or {}))
             tests.append(TestResult(WRITE, title, "failed" if bad else "passed", "assertion" if bad else "", "so"))
         if len(files) > 1:
             harmed = any("harms" in b for b in bodies.values())
-            tests.append(TestResult("x.test.js", "own", "failed" if harmed else "passed", "other", "harmed"))
+            skipped = any("skips" in b for b in bodies.values())
+            state = "failed" if harmed else "skipped" if skipped else "passed"
+            tests.append(TestResult("x.test.js", "own", state, "other", "harmed"))
         return TestRun(Outcome.OK, "", tuple(tests), inputs=("x.js",), reached=reached)
 
 
@@ -104,7 +112,10 @@ def test_each_test_is_credited_with_what_it_was_seen_to_kill_whatever_it_claims(
         ("breaks", Outcome.BUILD_ERROR, "SyntaxError"),
         ("nothing", Outcome.REJECTED, "it kills nothing"),
         ("kills(b); flaky", Outcome.REJECTED, "it passes on the original in 4 of 5 runs"),
+        ("kills(b); leans", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham it fails: so"),
+        ("kills(b); local", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham it fails: so"),
         ("kills(b); harms", Outcome.REJECTED, "beside it, x.test.js: own fails: harmed"),
+        ("kills(b); skips", Outcome.REJECTED, "beside it, x.test.js: own is skipped, or not there any more"),
     ],
 )
 def test_one_bad_test_is_dropped_with_its_reason_and_takes_no_other_with_it(
@@ -156,7 +167,9 @@ def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:
         ("kills(a); kills(b)", None),
         ("kills(a)", "1 of 2 kills are lost"),
         ("kills(a); kills(b); flaky", "it passes on the original in 4 of 5 runs"),
+        ("kills(a); kills(b); local", "alone and with TZ=Pacific/Chatham it fails: so"),
         ("kills(a); kills(b); harms", "beside it, x.test.js: own fails: harmed"),
+        ("kills(a); kills(b); skips", "beside it, x.test.js: own is skipped, or not there any more"),
         ("breaks", "SyntaxError"),
     ],
 )

@@ -41,7 +41,8 @@ def _checked(session: Session, names: Sequence[str], slot: Slot, workers: int) -
     worktrees = [session.worktree(f"{slot.lane}-{slot.index}-{i}") for i in range(workers)]
     recheck = Recheck(
         session.repository, session.engine, session.proofs, session.engine_version or "",
-        f"refs/heads/{session.landing_name}", session.plan.scopes, worktrees,
+        f"refs/heads/{session.landing_name}", session.plan.scopes, session.plan.land.proof_runs,
+        worktrees,
     )  # fmt: skip
     found = [recheck.of(scope) for scope in session.plan.scopes if not names or scope.name in names]
     stray = None if names else recheck.stray()

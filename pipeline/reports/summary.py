@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from pipeline import ledger
+from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import VALIDATION, Scope
 from pipeline.mutants import Score, Status, is_survivor, score
@@ -32,6 +33,8 @@ class ScopeOutcome:
     confirmed: bool = False  # `after` is the engine's own word on the landed state
     false_survivors: int = 0
     tests: int = 0  # ours on the landing branch
+    left: int = 0  # survivors after all rounds
+    equivalent: int = 0  # of those, what no input seems to tell apart
     disagreements: tuple[str, ...] = ()
 
     @property
@@ -97,8 +100,10 @@ def _outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
         return attrs.evolve(known, ending=NOT_REACHED, why="it has not gone all the way yet")
     confirmed: Confirmed | None = read("confirmed.json", Confirmed)
     after, said = _after(baseline, landed, proofs, confirmed)
+    equivalent = possibly_equivalent([c for c in candidates if c], [p for p in proofs if p])
     known = attrs.evolve(
-        known, after=after, confirmed=said, tests=len(landed.titles),
+        known, after=after, confirmed=said, tests=len(landed.titles), left=len(left.survivors),
+        equivalent=len(equivalent.intersection(s.key for s in left.survivors)),
         disagreements=confirmed.disagreements if confirmed else (),
     )  # fmt: skip
     worked = [work for work in (*candidates, *proofs) if work]
@@ -173,6 +178,9 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
         said.append(
             f"{false} false survivors: a fresh process kills them with the existing tests; they cost nothing more"
         )
+    if equivalent := sum(o.equivalent for o in outcomes):
+        left = sum(o.left for o in outcomes)
+        said.append(f"{equivalent} of the {left} survivors left are possibly equivalent: no input told them apart")
     for o in outcomes:
         if o.why:
             first, *rest = o.why.split("\n")

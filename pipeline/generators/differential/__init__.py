@@ -49,7 +49,7 @@ class Missed:
     """A mutant that no test was found for."""
 
     key: str
-    reason: Literal["unreachable", "never-told-apart", "unstable", "budget", "unsupported"]
+    reason: Literal["unreachable", "never-told-apart", "endless", "unstable", "budget", "unsupported"]
     detail: str = ""
 
 

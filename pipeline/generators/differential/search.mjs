@@ -90,7 +90,7 @@ function reason({ id, static: isStatic }, exploration, unconfirmed) {
   if (unconfirmed.includes(id) || exploration.unstable.has(id))
     return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
   if (exploration.avoid.has(id))
-    return { reason: 'never-told-apart', detail: 'ran without end wherever it was reached' };
+    return { reason: 'endless', detail: 'ran without end wherever it was reached' };
   if (exploration.late) return { reason: 'budget', detail: `not told apart in ${exploration.programs} programs` };
   if (!isStatic && !exploration.reached.has(id))
     return { reason: 'unreachable', detail: `not reached by ${exploration.programs} programs` };
