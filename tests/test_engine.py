@@ -223,6 +223,17 @@ def test_inputs_are_recorded_however_deep_and_without_packages(project: Project)
     assert run.inputs == ("src/a.js", "src/lib/b with space.js", "src/lib/c.cjs", "src/lib/d.cjs", "test/a.test.js")
 
 
+def test_one_test_of_a_file_is_run_alone_with_variables_of_its_own(project: Project) -> None:
+    titles = ["a (b)", "a", "a [b]+"]
+    tests = "".join(f"it('{t}', () => assert.equal(process.env.TZ, 'Asia/{i}'));\n" for i, t in enumerate(titles))
+    project.write({"test/a.test.js": f"{ASSERT}{tests}"})
+    for i, title in enumerate(titles):
+        env = {"TZ": f"Asia/{i}"}
+        run = StrykerJS(EngineConfig()).test(project.root, ["test/a.test.js"], timeout=60, only=title, env=env)
+        assert run.green and [t.title for t in run.tests] == [title]
+    assert StrykerJS(EngineConfig()).test(project.root, None, timeout=60, only="b").outcome is Outcome.NO_TESTS
+
+
 # -- bad ends
 
 ENDS: dict[str, tuple[dict[str, str], Outcome, str]] = {

@@ -92,6 +92,13 @@ def added(code: str) -> Callable[[Path], object]:
     return lambda place: (place / WRITE).write_text(f"{(place / WRITE).read_text()}\n{code}\n")
 
 
+def leaning(world: World) -> None:
+    """The test needs one before it that somebody has put there."""
+    first = "it('first', () => {\n  globalThis.ready = true;\n});\n\n"
+    commit(world, replaced(WRITE, "// Pins", f"{first}// Pins"), "by hand")
+    forged("assert.ok(globalThis.ready);")(world)
+
+
 def merged(world: World) -> None:
     """HEAD has the landed test, and one of somebody's beside it, which a commit of ours skips."""
     world.git("merge", "--quiet", BRANCH)
@@ -160,6 +167,13 @@ TAMPERED: Mapping[str, tuple[Callable[[World], object], Sequence[str]]] = {
     "a test that its locale decides": (
         forged("assert.notEqual(new Intl.NumberFormat().resolvedOptions().locale, 'tr-TR');"),
         [f"{TITLE}: alone: alone, with LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8 TZ=Pacific/Chatham: it fails: "],
+    ),
+    "a test that leans on one beside it": (
+        leaning,
+        [
+            f"{TITLE}: runs: it passes in 1 of 2 fresh, shuffled runs",
+            f"{TITLE}: alone: alone, with LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8 TZ=Pacific/Chatham: it fails: ",
+        ],
     ),
     "a test that fails by an error of its own": (
         forged("if (!isFree([])) throw new Error('so');"),
