@@ -1,13 +1,14 @@
 """The landing branch in git: whose each commit on it is, and how it is put on top of another HEAD.
 
-A commit of ours names in trailers the scope it is for and the HEAD that it stands on. All others are somebody's: they
-are kept, whatever becomes of ours.
+A commit of ours says in its message the scope it is for, the HEAD that it stands on, and what its one file holds. All
+others are somebody's, one of ours that a person has changed among them: they are kept, whatever becomes of ours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -18,6 +19,8 @@ from pipeline.worktree import Repository, Worktree
 
 BASE = "Mutate-Base"
 SCOPE = "Mutate-Scope"
+CONTENT = "Mutate-Content"  # content hash of the write file; NOTHING where the commit deletes it
+NOTHING = "none"
 NOBODY = ("-c", "user.name=doit-mutate", "-c", "user.email=doit-mutate@localhost.invalid")
 
 
@@ -25,10 +28,38 @@ class Conflict(Exception):
     """A commit of somebody's does not go onto HEAD."""
 
 
-def trailer(repository: Repository, commit: str, key: str) -> str | None:
-    """The value that a commit's trailer has, or None."""
-    said = repository.git("log", "-1", f"--format=%(trailers:key={key},valueonly,separator=%x00)", commit).text
-    return said.strip().split("\0")[-1] or None
+def marks(scope: str, head: str, content: str) -> list[str]:
+    """The lines of a message that make the commit ours."""
+    return [f"{SCOPE}: {scope}", f"{BASE}: {head}", f"{CONTENT}: {content}"]
+
+
+def mark_of(message: str, key: str) -> str | None:
+    """The value that a commit's message gives a key, or None."""
+    # Any line: what a commit-msg hook puts below them makes git see no trailers at all.
+    found = re.findall(rf"^{key}: (\S.*)$", message, re.MULTILINE)
+    return found[-1].strip() if found else None
+
+
+def message_of(repository: Repository, commit: str) -> str:
+    return repository.git("log", "-1", "--format=%B", commit).text
+
+
+def named(title: str) -> str:
+    """A test's title as a commit's message has it: in one line."""
+    return " ".join(title.split())
+
+
+def checked_out(repository: Repository, ref: str) -> str | None:
+    """The checkout that a branch is checked out in, or being rebased in; None where it may be moved."""
+    place = repository.git("for-each-ref", "--format=%(worktreepath)", ref).text.strip()
+    if place:
+        return place
+    for folder in (repository.common, *repository.common.glob("worktrees/*")):
+        for name in folder.glob("rebase-*/head-name"):  # HEAD is detached for as long as that takes
+            if name.read_text().strip() == ref:
+                linked = folder / "gitdir"
+                return str(Path(linked.read_text().strip()).parent if linked.exists() else repository.top)
+    return None
 
 
 def texts_of(test: Test, stored: Stored | None) -> tuple[str, ...]:
@@ -78,9 +109,8 @@ class LandingBranch:
 
     def _bases(self, head: str, tip: str) -> list[str]:
         """For each commit of the branch that HEAD does not hold, newest first: the HEAD that it names, or ""."""
-        form = f"--format=%x01%(trailers:key={BASE},valueonly,separator=%x20)"
-        said = self.repository.git("log", "--topo-order", form, tip, f"^{head}").text
-        return [(entry.split() or [""])[-1] for entry in said.split("\x01")[1:]]
+        messages = self.repository.git("log", "--topo-order", "--format=%x01%B", tip, f"^{head}").text
+        return [mark_of(message, BASE) or "" for message in messages.split("\x01")[1:]]
 
     def _fork(self, head: str, tip: str) -> str | None:
         forks = self.repository.git("merge-base", head, tip, ok=(0, 1)).text.split()
@@ -95,9 +125,11 @@ class LandingBranch:
         repo = self.repository
         base = self._base(head, tip) or head
         commits = list(reversed(self._commits(tip, base, head)))
-        ours = {c: self._written(c) for c in commits if trailer(repo, c, SCOPE)}
+        ours = {c: write for c in commits if (write := self._written(c)) is not None}
         touched = {path for c in commits if c not in ours for path in self._changed(c)}
-        kept = self._standing(set(ours.values()), base, head, tip)
+        # A test of ours is that in a commit of somebody's as well.
+        writes = {*ours.values(), *touched.intersection(self.writes)}
+        kept = self._standing(writes, base, head, tip)
         worktree = self.worktree()
         while True:
             worktree.git("checkout", "--detach", "--force", "--quiet", head)
@@ -108,14 +140,14 @@ class LandingBranch:
             if lost & kept:
                 kept -= lost
                 continue
-            for write in sorted((set(ours.values()) - kept) & touched):
+            for write in sorted((writes - kept) & touched):
                 self._strip(worktree, write, head)
             red = self._red(worktree, sorted(kept))
             if not red:
                 break
             kept -= set(red)
         start = worktree.git("rev-parse", "HEAD").text.strip()
-        for write in set(ours.values()) - kept:
+        for write in writes - kept:
             text = repo.read(tip, write) or ""
             left = self.engine.suite.titles(repo.read(start, write) or "")
             if any(s.test.title not in left for s in self.ours_in(text, write)):
@@ -129,7 +161,7 @@ class LandingBranch:
         """
         lost = set()
         for commit in commits:
-            if not self._pick(worktree, commit, head if commit in ours else None):
+            if not self._pick(worktree, commit, ours.get(commit), head):
                 if commit not in ours:
                     raise Conflict(
                         f"commit {commit[:10]} on {self.name} does not go onto HEAD: rebase {self.name} by hand, "
@@ -144,9 +176,30 @@ class LandingBranch:
         paths = said.out.decode(errors="surrogateescape").split("\0")
         return [p.removeprefix(self.repository.prefix) for p in paths if p]
 
-    def _written(self, commit: str) -> str:
-        """The write file that a commit of ours is about."""
-        return next(iter(self._changed(commit)), "")
+    def _written(self, commit: str) -> str | None:
+        """The write file that a commit of ours is about; None for somebody's commit."""
+        message, changed = message_of(self.repository, commit), self._changed(commit)
+        if not mark_of(message, SCOPE) or len(changed) != 1:
+            return None
+        return changed[0] if mark_of(message, CONTENT) == self.content(self.repository, commit, changed[0]) else None
+
+    def content(self, place: Repository | Worktree, commit: str, write: str) -> str:
+        """Content hash of a file at a commit, "" for the index; NOTHING where there is no such file."""
+        name = f"{commit}:{self.repository.prefix}{write}"
+        found = place.git("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
+        return found.text.strip() if found.exit_code == 0 else NOTHING
+
+    def restate(self, worktree: Worktree, write: str, base: str) -> str:
+        """Let the commit on top, if it is ours, say what it stands on and what its file holds now. Gives the commit."""
+        commit = worktree.git("rev-parse", "HEAD").text.strip()
+        message = message_of(self.repository, commit)
+        told = message if mark_of(message, SCOPE) else ""  # else it is a hook's
+        for key, value in ((BASE, base), (CONTENT, self.content(worktree, commit, write))):
+            told = re.sub(rf"^{key}: .*$", f"{key}: {value}", told, flags=re.MULTILINE)
+        if not told or told == message:
+            return commit
+        worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "--amend", "-m", told)
+        return worktree.git("rev-parse", "HEAD").text.strip()
 
     def _standing(self, writes: Iterable[str], base: str, head: str, tip: str) -> set[str]:
         """Of these write files, those whose tests of ours, as the branch has them, are proved on `head` as well: some
@@ -174,9 +227,10 @@ class LandingBranch:
         for title in ours:
             text = self.engine.suite.remove(text, title)
         if ours:
-            why = [f"- withdrawn: {title}: unproved on HEAD" for title in ours]
-            message = "\n".join([f"Withdraw tests from {write}", "", *why, "", f"{SCOPE}: {write}", f"{BASE}: {head}"])
+            why = [f"- withdrawn: {named(title)}: unproved on HEAD" for title in ours]
             self.put(worktree, write, self.without_husk(text, write, head))
+            lines = marks(write, head, self.content(worktree, "", write))
+            message = "\n".join([f"Withdraw tests from {write}", "", *why, "", *lines])
             worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-m", message)
 
     def ours_in(self, text: str, write: str) -> list[Stored]:
@@ -184,8 +238,8 @@ class LandingBranch:
         stored = self.store.tests(write)
         return [s for s in stored if self.engine.suite.find(text, s.test.title) in texts_of(s.test, s)]
 
-    def _pick(self, worktree: Worktree, commit: str, base: str | None) -> bool:
-        """Put a commit on top; False where it does not go. base: for ours, what the trailer is to name now."""
+    def _pick(self, worktree: Worktree, commit: str, write: str | None, head: str) -> bool:
+        """Put a commit on top; False where it does not go. write: the file of one of ours, which now stands on head."""
         parents = self.repository.git("rev-list", "--parents", "-n", "1", commit).text.split()[1:]
         if len(parents) != 1:
             return not self._changed(commit)  # a merge is left out, as git's own rebase does, unless it says something
@@ -194,12 +248,9 @@ class LandingBranch:
             return False
         if worktree.git("diff", "--cached", "--quiet", ok=(0, 1)).exit_code == 0:
             return True  # HEAD has it already
-        words = ["commit", "--quiet", "--no-verify", "-C", commit]
-        worktree.git(*self.as_somebody(), *words)
-        if base:
-            message = worktree.git("log", "-1", "--format=%B").text
-            told = re.sub(rf"^{BASE}: .*$", f"{BASE}: {base}", message, flags=re.MULTILINE)
-            worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "--amend", "-m", told)
+        worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-C", commit)
+        if write is not None:
+            self.restate(worktree, write, head)
         return True
 
     def _red(self, worktree: Worktree, writes: Sequence[str]) -> list[str]:
@@ -214,17 +265,26 @@ class LandingBranch:
         return [w for w in writes if not self.engine.test(worktree.root, [w], timeout=300).green]
 
     def taken_out(self, stored: Stored, write: str, start: str) -> bool:
-        """Whether the history of the write file has the test, and a commit of somebody's after that does not."""
+        """Whether somebody took the test out of the write file, in its history since the HEAD that it first landed on:
+        a commit has it and a later one does not, or a commit says that it brings it and does not; and none says that
+        we took it off."""
         if not stored.since:
             return False
+        title = re.escape(named(stored.test.title))
         path = f":(top,literal){self.repository.prefix}{write}"
         since = [f"^{stored.since}"] if self.repository.rev(stored.since) else []
-        newer = ""
+        dropped = False
         for commit in self.repository.git("rev-list", "--topo-order", start, *since, "--", path).text.split():
-            text = self.repository.read(commit, write) or ""
-            if self.engine.suite.find(text, stored.test.title) in texts_of(stored.test, stored):
-                return bool(newer) and not trailer(self.repository, newer, SCOPE)
-            newer = commit
+            there = self.engine.suite.find(self.repository.read(commit, write) or "", stored.test.title)
+            if there in texts_of(stored.test, stored):
+                return dropped
+            message = message_of(self.repository, commit)
+            if re.search(rf"^\s*- withdrawn: {title}: ", message, re.MULTILINE):
+                return False
+            # Of a commit of ours that was amended, or squashed, its message is what is left.
+            if there is None and re.search(rf"^\s*- {title}$", message, re.MULTILINE):
+                return True
+            dropped = True
         return False
 
     def without_husk(self, text: str, write: str, head: str) -> str:

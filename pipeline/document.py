@@ -90,6 +90,7 @@ class LandDocument:
 
     branch: Annotated[str, TEXT, "The landing branch; {branch}: the branch that is checked out"] = "mutate/{branch}"
     proof_runs: Annotated[int, COUNT, "Fresh runs on the original that every test must pass"] = 5
+    time_limit: Annotated[float, SECONDS, "For one commit with your hooks"] = 600.0
 
 
 @attrs.frozen

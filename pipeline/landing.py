@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 import filelock
 
-from pipeline.branch import BASE, SCOPE, Conflict, LandingBranch, texts_of, trailer
+from pipeline.branch import BASE, Conflict, LandingBranch, checked_out, mark_of, marks, message_of, named, texts_of
 from pipeline.engines import Engine
 from pipeline.model import Scope
 from pipeline.proof import Bench, holds
 from pipeline.results import Dropped, Landed, Outcome, Proved
 from pipeline.store import ProofStore, Stored
-from pipeline.worktree import GitError, Repository, Worktree
+from pipeline.worktree import GitError, GitTimeout, Repository, Worktree
 
 TRIES = 5  # a person may move the branch between our look and our swap
 
@@ -42,11 +42,11 @@ class _SortedOut:
         return [*self.mine, *self.new]
 
 
-def landing_branch(repository: Repository, template: str) -> str:
-    """The branch that tests land on. Raises Refused."""
-    form = "--format=%(refname:lstrip=2)%00%(HEAD)%00%(worktreepath)"
+def landing_branch(repository: Repository, template: str) -> tuple[str, str]:
+    """The branch that tests land on, and the ref of what it is to stand on. Raises Refused."""
+    form = "--format=%(refname:lstrip=2)%00%(HEAD)"
     heads = [line.split("\0") for line in repository.git("for-each-ref", form, "refs/heads").text.splitlines()]
-    current = next((name for name, mark, _ in heads if mark == "*"), None)
+    current = next((name for name, mark in heads if mark == "*"), None)
     if current is None and repository.rev("HEAD") is None:
         raise Refused("the repository has no commit yet: commit something first")
     if current is None and "{branch}" in template:
@@ -55,29 +55,41 @@ def landing_branch(repository: Repository, template: str) -> str:
         )
     name = template.replace("{branch}", current or "")
     ours = re.compile(re.escape(template).replace(re.escape("{branch}"), ".+"))
-    if current == name or (current and ours.fullmatch(current) and trailer(repository, "HEAD", BASE)):
+    if current == name or (current and ours.fullmatch(current) and mark_of(message_of(repository, "HEAD"), BASE)):
         raise Refused(
             f"{current} is a landing branch, and it is checked out: switch to the branch that it was made from"
         )
-    for other, _, place in heads:
-        if other == name and place:
-            raise Refused(
-                f"the landing branch {name} is checked out in {place}: switch that worktree to another branch"
-            )
+    if place := checked_out(repository, f"refs/heads/{name}"):
+        raise Refused(f"the landing branch {name} is checked out in {place}: switch that worktree to another branch")
+    for other, _ in heads:
         if name.startswith(f"{other}/") or other.startswith(f"{name}/"):
             raise Refused(f"the landing branch {name} cannot exist beside the branch {other}: set land.branch")
-    return name
+    if "{branch}" not in template and not _may_be_moved(repository, f"refs/heads/{name}"):
+        raise Refused(
+            f"the branch {name}, which land.branch names, is there, and none of its commits that HEAD lacks is from "
+            "here: set land.branch to another name (mutate/{branch} will do), or delete that branch"
+        )
+    return name, f"refs/heads/{current}" if current else "HEAD"
+
+
+def _may_be_moved(repository: Repository, ref: str) -> bool:
+    """Whether a branch whose name says nothing of us is one that we have made, as its commits tell; or is not there."""
+    tip = repository.rev(ref)
+    newer = repository.git("rev-list", ref, "^HEAD").text.split() if tip else []
+    return tip is None or any(mark_of(message_of(repository, commit), BASE) for commit in newer or [tip])
 
 
 @attrs.define
 class Landing:
     repository: Repository
     branch: str
+    base: str  # ref of what the branch stands on: by name, so that a person may switch branches in mid-run
     store: ProofStore
     engine: Engine
     worktree: Callable[[], Worktree]  # ours alone while the lock is held
     scopes: Sequence[Scope]
     runs: int  # proof runs on the original
+    time_limit: float  # seconds for one commit with its hooks
     uncommitted: frozenset[str]  # paths that differ between the snapshot and the HEAD it was taken on
     on: LandingBranch = attrs.field(init=False)
 
@@ -96,13 +108,20 @@ class Landing:
         """One landing at a time in a repository, whatever process and checkout it comes from."""
         return filelock.FileLock(self.repository.common / "doit-mutate-landing.lock")
 
+    def head(self) -> str:
+        """The commit to land on top of: HEAD, as long as nobody has switched to another branch. Raises Refused."""
+        head = self.repository.rev(self.base)
+        if head is None:
+            raise Refused(f"{self.base.removeprefix('refs/heads/')} is gone: what was proved lands in the next run")
+        return head
+
     def tip(self, head: str) -> str:
         """What counts as the branch: HEAD where there is none, or one that HEAD holds already."""
         return self.on.tip(head)
 
-    def standing(self, head: str) -> tuple[str, bool]:
+    def standing(self) -> tuple[str, bool]:
         """What counts as the branch, and whether it is HEAD plus ours, and not another HEAD plus ours."""
-        return self.on.standing(head)
+        return self.on.standing(self.head())
 
     def land(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
@@ -130,7 +149,7 @@ class Landing:
     ) -> Landed | None:  # fmt: skip
         """One try: None where the branch moved meanwhile, or a test did not hold and is in `refused` now."""
         repo, suite = self.repository, self.engine.suite
-        head = repo.rev("HEAD") or ""
+        head = self.head()
         old = repo.rev(self.on.ref)
         start = self.on.start(head, old)
         before = repo.read(start, scope.write) or ""
@@ -150,7 +169,7 @@ class Landing:
             lost = (s.test.title for s in self.on.ours_in(stood, scope.write) if s.test.title not in here)
             sorted_out.withdrawn.update(dict.fromkeys(lost, "unproved on HEAD"))
         if after != before:
-            made = self._commit(scope, start, after, _message(scope, sorted_out, described, head))
+            made = self._commit(scope, start, after, _message(scope, sorted_out, described), head)
             if isinstance(made, Landed):
                 return made
             commit = made
@@ -158,8 +177,12 @@ class Landing:
             if failing:
                 refused.update({d.title: d.reason for d in failing})
                 return None
-        if commit != self.on.tip(head) and not self._swap(commit, old):
-            return None
+        if commit != self.on.tip(head):
+            if place := checked_out(repo, self.on.ref):
+                detail = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
+                return Landed(Outcome.CONFLICT, detail)
+            if not self._swap(commit, old):
+                return None
         content = repo.files(commit).get(scope.write)
         if dirty:
             waiting = len(sorted_out.ours)
@@ -231,16 +254,25 @@ class Landing:
 
     # -- commit, judge, swap
 
-    def _commit(self, scope: Scope, start: str, text: str, message: str) -> str | Landed:
+    def _commit(self, scope: Scope, start: str, text: str, message: str, head: str) -> str | Landed:
         worktree = self.worktree()
         worktree.git("checkout", "--detach", "--force", "--quiet", start)
         worktree.reset(start)
         literal = self.on.put(worktree, scope.write, text)
+        lines = marks(scope.name, head, self.on.content(worktree, "", scope.write))
+        words = ["commit", "--quiet", "-m", "\n".join([message, "", *lines]), "--", literal]
         try:
-            worktree.git(*self.on.as_somebody(), "commit", "--quiet", "-m", message, "--", literal, hooks=True)
+            worktree.git(*self.on.as_somebody(), *words, hooks=True, timeout=self.time_limit)
+        except GitTimeout:
+            # A killed git leaves its lock behind, and the next scope commits in the same worktree.
+            (worktree.top / worktree.git("rev-parse", "--git-path", "index.lock").text.strip()).unlink(missing_ok=True)
+            detail = f"the commit did not end within {self.time_limit:g} s (land.time_limit): look at its hooks"
+            return Landed(Outcome.TIME_LIMIT, detail)
         except GitError as error:
             return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
-        commit = worktree.git("rev-parse", "HEAD").text.strip()
+        commit = self.on.restate(worktree, scope.write, head)
+        if not self.repository.is_ancestor(start, commit):
+            return Landed(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on top of the branch")
         names = self.repository.git("diff", "--name-only", "-z", start, commit).out.decode(errors="surrogateescape")
         strayed = [n for n in names.split("\0") if n and n != f"{self.repository.prefix}{scope.write}"]
         if strayed:
@@ -280,12 +312,12 @@ def _titles(proved: Iterable[Proved]) -> tuple[str, ...]:
     return tuple(sorted(p.test.title for p in proved))
 
 
-def _message(scope: Scope, sorted_out: _SortedOut, described: Mapping[str, str], head: str) -> str:
+def _message(scope: Scope, sorted_out: _SortedOut, described: Mapping[str, str]) -> str:
     kills = {k for p in sorted_out.new for k in p.how}
     what = f"Kill {len(kills)} surviving mutants of {scope.name}" if kills else f"Withdraw tests of {scope.name}"
     lines = [what, ""]
     for p in sorted_out.new:
-        lines += [f"- {p.test.title}", *(f"  {described.get(key, key)}" for key in sorted(p.how))]
-    lines += [f"- withdrawn: {title}: {why.splitlines()[0]}" for title, why in sorted(sorted_out.withdrawn.items())]
-    lines += ["", f"{SCOPE}: {scope.name}", f"{BASE}: {head}"]
+        lines += [f"- {named(p.test.title)}", *(f"  {described.get(key, key)}" for key in sorted(p.how))]
+    for title, why in sorted(sorted_out.withdrawn.items()):
+        lines.append(f"- withdrawn: {named(title)}: {named(why.splitlines()[0])}")
     return "\n".join(lines)

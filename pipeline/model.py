@@ -62,6 +62,7 @@ class GenerateConfig:
 class LandConfig:
     branch: str = "mutate/{branch}"
     proof_runs: int = 5  # k: fresh runs on the original that every test must pass
+    time_limit: float = 600.0  # seconds for one commit with the user's hooks
 
 
 @attrs.frozen

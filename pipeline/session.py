@@ -137,15 +137,15 @@ class Session:
         return self._landing.notes if "_landing" in self.__dict__ else []
 
     @functools.cached_property
-    def landing_name(self) -> str:
+    def _landing_branch(self) -> tuple[str, str]:
         """Raises Refused."""
         return landing_branch(self.repository, self.plan.land.branch)
 
     @functools.cached_property
     def _landing(self) -> Landing:
         return Landing(
-            self.repository, self.landing_name, self.proofs, self.engine,
-            lambda: self.worktree(LANDING), self.plan.scopes, self.plan.land.proof_runs, self.snapshot.uncommitted,
+            self.repository, *self._landing_branch, self.proofs, self.engine, lambda: self.worktree(LANDING),
+            self.plan.scopes, self.plan.land.proof_runs, self.plan.land.time_limit, self.snapshot.uncommitted,
         )  # fmt: skip
 
     @property
@@ -153,8 +153,7 @@ class Session:
         """The landing branch as it was when it was last looked at; `moved` makes us look again."""
         with self._lock:
             if self._branch is None:
-                head = self.repository.rev("HEAD") or ""
-                tip, on_head = self.landing.standing(head)
+                tip, on_head = self.landing.standing()
                 self._branch = Branch(on_head, self.repository.files(tip))
             return self._branch
 
@@ -235,7 +234,7 @@ class Session:
             self._take_cache(info)
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             if any(name.startswith("land:") or name == "prove" for name in info.selected):
-                _ = self.landing_name
+                _ = self._landing_branch
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
             # Whatever this run does: what dead runs left is removed here.

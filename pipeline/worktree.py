@@ -37,6 +37,10 @@ class GitError(Exception):
     """git said no. The text is git's own, with the command in front."""
 
 
+class GitTimeout(GitError):
+    """git, or a hook of the user's, did not end in time."""
+
+
 @attrs.frozen
 class Repository:
     top: Path  # root of the checkout
@@ -104,12 +108,14 @@ class Repository:
 
 def git(
     cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"", hooks: bool = False,
-    ok: Sequence[int] = (0,),
+    ok: Sequence[int] = (0,), timeout: float | None = None,
 ) -> process.Finished:  # fmt: skip
     words = ["git", *QUIET, *(() if hooks else NO_HOOKS), *args]
-    finished = process.run(words, cwd=cwd, env=env, stdin=stdin)
-    if finished.exit_code not in ok:
+    finished = process.run(words, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+    if finished.timed_out or finished.exit_code not in ok:
         verb = next(word for word in args[::2] if word != "-c")  # each -c has a word of its own after it
+        if finished.timed_out:
+            raise GitTimeout(f"git {verb}: no end within {timeout:g} s")
         raise GitError(f"git {verb}: {finished.tail(12)}")
     return finished
 
@@ -143,8 +149,16 @@ class Worktree:
         """The project's root in it."""
         return self.top / self.repository.prefix
 
-    def git(self, *args: str | Path, hooks: bool = False, ok: Sequence[int] = (0,)) -> process.Finished:
-        return git(self.top, "-c", f"core.excludesFile={self.excludes}", *args, hooks=hooks, ok=ok)
+    def git(
+        self, *args: str | Path, hooks: bool = False, ok: Sequence[int] = (0,), timeout: float | None = None
+    ) -> process.Finished:
+        """hooks: those of the user's checkout, as git would run them there."""
+        settings = ["-c", f"core.excludesFile={self.excludes}"]
+        if hooks:
+            # core.hooksPath may be relative, and what it names ignored: git would find none here, and say nothing.
+            folder = self.repository.git("rev-parse", "--git-path", "hooks", hooks=True).text.strip()
+            settings += ["-c", f"core.hooksPath={self.repository.top / folder}"]
+        return git(self.top, *settings, *args, hooks=hooks, ok=ok, timeout=timeout)
 
     def reset(self, treeish: str) -> None:
         """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links."""
