@@ -184,6 +184,12 @@ def list_files(root: Path) -> Files:
     )
 
 
+def current_branch(root: Path) -> str | None:
+    """The branch that is checked out, one without a commit too; None where HEAD is detached."""
+    done = process.run(["git", "symbolic-ref", "--quiet", "--short", "HEAD"], cwd=root)
+    return done.text.strip() if done.exit_code == 0 else None
+
+
 def _git(root: Path, *arguments: str, stdin: bytes = b"") -> list[str]:
     """The paths that a git command lists."""
     # In another language, nobody would find "not a git repository" in what git says.

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from . import document, expand, filescopes, fragments, model, patterns, source
-from .checkout import Checkout, NoFiles, folds_case, list_files
+from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
 
@@ -47,6 +47,9 @@ def of_text(path: Path, raw: bytes) -> model.Plan:
     # What YAML couldn't make sense of has one mistake, not also those that follow from it.
     mistakes = [m for m in mistakes if not any(m.where[:depth] in text.garbled for depth in range(len(m.where) + 1))]
     mistakes += text.mistakes
+    if plan is not None and not mistakes and not plan.scopes and ("scopes" in text.data or not plan.tasks):
+        # It would look like one that is done.
+        mistakes = [Mistake(("scopes",), "nothing is to be mutated", "add `- {mutate: ..., tests: ..., write: ...}`")]
     if mistakes or plan is None:
         raise PlanErrors(map(text.problem, mistakes))
     return plan
@@ -82,6 +85,10 @@ def _plan(
         files = list_files(root)
     except NoFiles as error:
         return None, [*mistakes, Mistake(("project",), str(error))]
+    if "{branch}" not in doc.land.branch and doc.land.branch == current_branch(root):
+        what = f"{quoted(doc.land.branch)} is checked out, and what is checked out is never written"
+        remedy = "mutate/{branch} will do; or switch to the branch that the tests are for"
+        mistakes.append(Mistake(("land", "branch"), what, remedy))
     checkout = Checkout(root, files, folds=folds_case(root))
     checkout = attrs.evolve(checkout, made=filescopes.made(doc.tasks, checkout))
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)

@@ -102,7 +102,8 @@ class Landing:
     def notes(self) -> list[str]:
         """What is to be said once a run."""
         off = (f"{write}: came off {self.branch}: unproved on HEAD, offered again" for write in sorted(self.on.off))
-        return [*self.on.said, *off]
+        raw = (f"the git filter {f} is not installed: its files are as git keeps them" for f in self.repository.raw)
+        return [*self.on.said, *raw, *off]
 
     def lock(self) -> filelock.FileLock:
         """One landing at a time in a repository, whatever process and checkout it comes from."""
@@ -179,8 +180,8 @@ class Landing:
                 return None
         if commit != self.on.tip(head):
             if place := checked_out(repo, self.on.ref):
-                detail = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
-                return Landed(Outcome.CONFLICT, detail)
+                why = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
+                return Landed(Outcome.CONFLICT, why)
             if not self._swap(commit, old):
                 return None
         content = repo.files(commit).get(scope.write)
@@ -272,7 +273,7 @@ class Landing:
             return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
         commit = self.on.restate(worktree, scope.write, head)
         if not self.repository.is_ancestor(start, commit):
-            return Landed(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on top of the branch")
+            return Landed(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on the branch")
         names = self.repository.git("diff", "--name-only", "-z", start, commit).out.decode(errors="surrogateescape")
         strayed = [n for n in names.split("\0") if n and n != f"{self.repository.prefix}{scope.write}"]
         if strayed:

@@ -16,7 +16,7 @@ from pipeline.mutants import Mutant, Status
 from pipeline.proof import KILLS
 from pipeline.results import Outcome
 from pipeline.store import ActionCache
-from pipeline.worktree import Worktree
+from pipeline.worktree import SUBMODULE, Worktree
 
 
 @attrs.frozen
@@ -98,7 +98,9 @@ class Measuring:
                     began = time.monotonic()
                     if measured.outcome is Outcome.OK:
                         measured = self._audited(worktree, tree, measured, workers)
-                    paths = {*measured.inputs, *self.engine.config_files(), *scope.reads}
+                    # What is loaded from a submodule has no state of its own: the submodule's commit is.
+                    whole = (path for path, state in states.items() if state.startswith(SUBMODULE))
+                    paths = {*measured.inputs, *self.engine.config_files(), *scope.reads, *whole}
                     result = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
                     if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
                         self.cache.keep(known[name], result.inputs, result)

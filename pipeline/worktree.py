@@ -19,6 +19,8 @@ import filelock
 from pipeline import process
 
 OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
+SUBMODULE = "commit:"  # in front of what stands for one among content hashes
+_KINDS = {"120000": "link:", "160000": SUBMODULE}
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 QUIET = (
     "--no-optional-locks",  # `git status` would write the user's index
@@ -47,6 +49,7 @@ class Repository:
     common: Path  # git common directory: one for all worktrees of a repository
     prefix: str  # the project inside the checkout: "" or "examples/shop/"
     index: Path  # of the checkout; read, never written
+    raw: tuple[str, ...] = ()  # filters that are configured and not installed
 
     @property
     def project(self) -> Path:
@@ -57,7 +60,14 @@ class Repository:
         hooks: bool = False, ok: Sequence[int] = (0,),
     ) -> process.Finished:  # fmt: skip
         """Run git, without hooks unless asked. Raises GitError for an exit code that is not in `ok`."""
-        return git(cwd or self.top, *args, env=env, stdin=stdin, hooks=hooks, ok=ok)
+        return git(cwd or self.top, *self.settings, *args, env=env, stdin=stdin, hooks=hooks, ok=ok)
+
+    @property
+    def settings(self) -> list[str]:
+        """Options for every git command: files whose filter is not installed are taken as git keeps them."""
+        # git lets nobody check a file out, or look at it, whose filter is `required` and missing: Git LFS's is.
+        off = ("clean=", "smudge=", "process=", "required=false")
+        return [word for name in self.raw for value in off for word in ("-c", f"filter.{name}.{value}")]
 
     def rev(self, name: str) -> str | None:
         """The commit that a name stands for, or None."""
@@ -68,9 +78,14 @@ class Repository:
         return self.git("merge-base", "--is-ancestor", older, newer, ok=(0, 1, 128)).exit_code == 0
 
     def identity(self) -> str:
-        """The same for every checkout and clone of this project: its first commit and its place in the repository."""
-        roots = sorted(self.git("rev-list", "--max-parents=0", "HEAD").text.split())
-        return hashlib.sha256(f"{roots[0]}\0{self.prefix}".encode()).hexdigest()[:16]
+        """The same for every checkout and clone of this project: its first commit and its place in the repository.
+
+        A shallow clone does not know the first commit: for all of those that come from one place, that place.
+        """
+        shallow = self.git("rev-parse", "--is-shallow-repository").text.strip() == "true"
+        origin = self.git("config", "remote.origin.url", ok=(0, 1)).text.strip() if shallow else ""
+        first = origin or min(self.git("rev-list", "--max-parents=0", "HEAD").text.split())
+        return hashlib.sha256(f"{first}\0{self.prefix}".encode()).hexdigest()[:16]
 
     def snapshot(self, head: str | None, exclude: Iterable[str]) -> str:
         """The checkout, uncommitted edits included, as a tree; `head`, which is HEAD, where there are none.
@@ -90,15 +105,24 @@ class Repository:
             return self.git("write-tree", env=env).text.strip()
 
     def files(self, treeish: str) -> dict[str, str]:
-        """Path relative to the project -> content hash (git's blob id, with the mode), of the project's files."""
+        """Path relative to the project -> content hash (git's blob id, with the mode), of the project's files.
+
+        A submodule is one path, and its commit.
+        """
         listed = self.git("ls-tree", "-r", "-z", f"{treeish}:{self.prefix}" if self.prefix else treeish).out
         found = {}
         for entry in listed.decode(errors="surrogateescape").split("\0"):
             if entry:
                 described, _, path = entry.partition("\t")
                 mode, _, oid = described.split(" ")
-                found[path] = oid if mode != "120000" else f"link:{oid}"
+                found[path] = f"{_KINDS.get(mode, '')}{oid}"
         return found
+
+    def submodules(self, treeish: str) -> dict[str, str]:
+        """Path relative to the top -> commit."""
+        listed = self.git("ls-tree", "-r", "-z", treeish).out.decode(errors="surrogateescape").split("\0")
+        entries = (entry.partition("\t") for entry in listed if entry.startswith("160000 "))
+        return {path: described.split(" ")[2] for described, _, path in entries}
 
     def read(self, treeish: str, path: str) -> str | None:
         """A project file's text in a tree, to the byte; None where it isn't there."""
@@ -132,7 +156,18 @@ def find_repository(project: Path) -> Repository:
     top = Path(said[0]).resolve()
     prefix = project.relative_to(top).as_posix()
     prefix = "" if prefix == "." else f"{prefix}/"
-    return Repository(top, (project / said[1]).resolve(), prefix, project / said[2])
+    return Repository(top, (project / said[1]).resolve(), prefix, project / said[2], _missing_filters(project))
+
+
+def _missing_filters(project: Path) -> tuple[str, ...]:
+    said = git(project, "config", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$", ok=(0, 1)).text
+    found = set()
+    for entry in filter(None, said.split("\0")):
+        key, _, command = entry.partition("\n")
+        program = command.split(" ")[0]
+        if program and process.find(program) is None:
+            found.add(key.removeprefix("filter.").rpartition(".")[0])
+    return tuple(sorted(found))
 
 
 @attrs.frozen
@@ -158,14 +193,27 @@ class Worktree:
             # core.hooksPath may be relative, and what it names ignored: git would find none here, and say nothing.
             folder = self.repository.git("rev-parse", "--git-path", "hooks", hooks=True).text.strip()
             settings += ["-c", f"core.hooksPath={self.repository.top / folder}"]
-        return git(self.top, *settings, *args, hooks=hooks, ok=ok, timeout=timeout)
+        return git(self.top, *self.repository.settings, *settings, *args, hooks=hooks, ok=ok, timeout=timeout)
 
     def reset(self, treeish: str) -> None:
         """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links."""
         self.git("read-tree", "--reset", "-u", treeish)
         keep = [word for name in self.links for word in ("-e", f"/{name}")]
         self.git("clean", "-ffdxq", *keep)
+        if (self.top / ".gitmodules").exists():
+            self._fill_submodules(treeish)
         self.link()
+
+    def _fill_submodules(self, treeish: str) -> None:
+        """Put the files of each submodule there that the user's checkout has: without a clone, and unseen by git."""
+        for path, commit in self.repository.submodules(treeish).items():
+            theirs, place = self.repository.top / path / ".git", self.top / path
+            if theirs.exists():
+                index = self.excludes.with_name(f"{self.top.name}-{hashlib.sha256(path.encode()).hexdigest()[:16]}")
+                ours = {"GIT_DIR": str(theirs), "GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index)}
+                env = process.environment(ours)
+                git(place, "read-tree", "--reset", "-u", commit, env=env, ok=(0, 128))  # 128: it lacks the commit
+                git(place, "clean", "-ffdxq", env=env)
 
     def link(self) -> None:
         for name, target in self.links.items():

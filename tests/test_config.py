@@ -111,6 +111,9 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "shop")
 
 
+A_TASK = "tasks: [{name: a, run: make}]\n"
+
+
 def load(project: Path, text: str) -> model.Plan:
     path = project.parent / "tasks.yaml"
     path.write_text(text)
@@ -189,13 +192,13 @@ def test_the_whole_example_becomes_a_plan(project: Path) -> None:
 
 
 def test_what_is_left_out_has_the_model_s_defaults(project: Path) -> None:
-    plan = load(project, "version: 1\nproject: shop\n")
+    plan = load(project, f"version: 1\nproject: shop\n{A_TASK}")
     assert (plan.engine, plan.generate, plan.land) == (EngineConfig(), GenerateConfig(), LandConfig())
-    assert (plan.pools, plan.scopes, plan.tasks) == ({"generation": 1}, (), ())
+    assert (plan.pools, plan.scopes, plan.store) == ({"generation": 1}, (), None)
 
 
 def test_without_project_the_root_is_the_folder_of_the_document(project: Path) -> None:
-    (project / "tasks.yaml").write_text("version: 1\n")
+    (project / "tasks.yaml").write_text(f"version: 1\n{A_TASK}")
     assert config.load(project / "tasks.yaml").root == str(project)
 
 
@@ -251,7 +254,15 @@ def test_empty_lists_say_nothing(project: Path) -> None:
 
 
 def test_a_byte_order_mark_is_no_part_of_the_document(project: Path) -> None:
-    assert load(project, "\ufeffversion: 1\nproject: shop\n").scopes == ()
+    assert load(project, f"\ufeffversion: 1\nproject: shop\n{A_TASK}").scopes == ()
+
+
+@pytest.mark.parametrize(("text", "line"), [("scopes: []\n", 3), ("", 1), (f"scopes: []\n{A_TASK}", 3)])
+def test_a_plan_that_asks_for_nothing_is_no_plan(project: Path, text: str, line: int) -> None:
+    said = (
+        f"{line}: {'scopes: ' if text else ''}nothing is to be mutated; add `- {{mutate: ..., tests: ..., write: ...}}`"
+    )
+    assert problems(project, f"version: 1\nproject: shop\n{text}") == [said]
 
 
 def test_without_tests_the_whole_suite_covers_a_scope(project: Path) -> None:
@@ -671,7 +682,7 @@ def test_a_name_that_git_takes_for_no_branch_is_refused(project: Path, branch: s
 
 @pytest.mark.parametrize("branch", ["mutate/{branch}", "{branch}-mutants", "a", "x/@/b", "fürst", "a.b", "{branch}.x"])
 def test_a_name_that_git_takes_for_a_branch_is_kept(project: Path, branch: str) -> None:
-    text = f"version: 1\nproject: shop\nland:\n  branch: {json.dumps(branch)}\n"
+    text = f"version: 1\nproject: shop\nland:\n  branch: {json.dumps(branch)}\n{A_TASK}"
     assert load(project, text).land.branch == branch
     name = branch.replace("{branch}", "main")
     assert subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True).returncode == 0
@@ -685,6 +696,12 @@ def test_the_landing_branch_is_never_the_one_that_is_checked_out(project: Path) 
     assert problems(project, start + "'{brunch}'\n") == [
         "4: land.branch: no placeholder {brunch}; {branch} is the only one"
     ]
+    subprocess.run(["git", "symbolic-ref", "HEAD", "refs/heads/trunk"], cwd=project, check=True)
+    assert problems(project, start + f"trunk\n{A_TASK}") == [
+        "4: land.branch: 'trunk' is checked out, and what is checked out is never written; "
+        "mutate/{branch} will do; or switch to the branch that the tests are for"
+    ]
+    assert load(project, start + f"trunk/x\n{A_TASK}").land.branch == "trunk/x"
 
 
 def test_a_project_must_be_a_directory_inside_a_git_repository(tmp_path: Path) -> None:
