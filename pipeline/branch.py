@@ -189,14 +189,17 @@ class LandingBranch:
         found = place.git("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
         return found.text.strip() if found.exit_code == 0 else NOTHING
 
-    def restate(self, worktree: Worktree, write: str, base: str) -> str:
-        """Let the commit on top, if it is ours, say what it stands on and what its file holds now. Gives the commit."""
+    def restate(self, worktree: Worktree, base: str, write: str | None) -> str:
+        """Let the marks of the commit on top, if it has any, say what is so now. Gives the commit.
+
+        write: the file of one of ours; None for one that a person has changed, which is not to pass for ours again.
+        """
         commit = worktree.git("rev-parse", "HEAD").text.strip()
-        message = message_of(self.repository, commit)
-        told = message if mark_of(message, SCOPE) else ""  # else it is a hook's
-        for key, value in ((BASE, base), (CONTENT, self.content(worktree, commit, write))):
+        message = told = message_of(self.repository, commit)
+        now = {BASE: base} if write is None else {BASE: base, CONTENT: self.content(worktree, commit, write)}
+        for key, value in now.items():
             told = re.sub(rf"^{key}: .*$", f"{key}: {value}", told, flags=re.MULTILINE)
-        if not told or told == message:
+        if told == message:
             return commit
         worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "--amend", "-m", told)
         return worktree.git("rev-parse", "HEAD").text.strip()
@@ -249,8 +252,7 @@ class LandingBranch:
         if worktree.git("diff", "--cached", "--quiet", ok=(0, 1)).exit_code == 0:
             return True  # HEAD has it already
         worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-C", commit)
-        if write is not None:
-            self.restate(worktree, write, head)
+        self.restate(worktree, head, write)
         return True
 
     def _red(self, worktree: Worktree, writes: Sequence[str]) -> list[str]:

@@ -271,7 +271,7 @@ class Landing:
             return Landed(Outcome.TIME_LIMIT, detail)
         except GitError as error:
             return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
-        commit = self.on.restate(worktree, scope.write, head)
+        commit = self.on.restate(worktree, head, scope.write)
         if not self.repository.is_ancestor(start, commit):
             return Landed(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on the branch")
         names = self.repository.git("diff", "--name-only", "-z", start, commit).out.decode(errors="surrogateescape")

@@ -32,6 +32,8 @@ QUIET = (
     "core.quotePath=false",
     "-c",
     "core.fsmonitor=false",
+    "-c",
+    "core.safecrlf=false",  # where git converts line ends, it would refuse files of ours that the person never sees
 )
 
 

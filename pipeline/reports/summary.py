@@ -58,11 +58,26 @@ def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, 
             continue
         missed = [t for t in wanted if t not in seen]
         if missed:
-            why = f"{'the run was stopped' if interrupted else 'a task failed'} before {missed[0]}"
-            found.append(ScopeOutcome(scope.name, NOT_REACHED, why))
+            why = "the run was stopped" if interrupted else _blocker(session) or "a task failed"
+            found.append(ScopeOutcome(scope.name, NOT_REACHED, f"{why}, before {missed[0]}"))
         else:
             found.append(_outcome(session, scope, whole=f"land:{scope.name}" in wanted))
     return tuple(found)
+
+
+def _blocker(session: Session) -> str | None:
+    """The declared task whose failure ended the run, and whether every scope needs it; None where no one failed."""
+    failures = {e["task"]: e["failure"] for e in session.events if e["event"] == "attempt" and e.get("failure")}
+    needs = {task.name: task.needs for task in session.plan.tasks}
+    due, needed = [*session.plan.engine.needs], set[str]()
+    while due:
+        name = due.pop()
+        needed.add(name)
+        due += [each for each in needs.get(name, ()) if each not in needed]
+    said = sorted(failures.items(), key=lambda failure: failure[0] not in needed)
+    for name, failure in said[:1]:
+        return f"{'blocker ' if name in needed else ''}{name} failed: {failure.splitlines()[0]}"
+    return None
 
 
 _KINDS = ("baseline", "search", "validate", "generate", "land", "confirm")
