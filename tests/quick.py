@@ -228,7 +228,9 @@ def make_place(root: Path) -> Place:
     place.write("tasks.yaml", PLAN)
     place.write(".gitignore", "cache/\nnode_modules\n")
     place.git("init", "--quiet")
-    place.commit("begin")
+    place.commit("begin")  # that one stands for the project
+    place.write("notes.txt", "two\n")
+    place.commit("go on")
     return place
 
 

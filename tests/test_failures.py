@@ -54,6 +54,21 @@ def test_of_five_scopes_one_fails_and_one_parks_and_the_others_land_and_only_tho
     assert len(driven.subjects()) == 3
 
 
+def test_scopes_whose_blocker_failed_are_not_reached_and_name_it(driven: World) -> None:
+    driven.edit(
+        "tasks.yaml",
+        "version: 1",
+        "version: 1\nengine: {needs: [packages]}\ntasks:\n"
+        "  - {name: login, run: echo who are you; exit 7}\n  - {name: packages, run: 'true', needs: [login]}",
+    )
+    driven.commit()
+    done = driven.doit("-n", "2", "mutate", code=1)
+    for scope in SCOPES:
+        why = "blocker login failed: echo who are you; exit 7: exit status 7"
+        assert f"{scope}: not reached: {why}, before baseline:{scope}" in done.out
+    assert driven.ran("baseline") == driven.ran("land") == set()
+
+
 # -- what can't begin
 
 

@@ -312,6 +312,7 @@ def test_a_landing_ends_as_its_row_says(place: Place, row: str) -> None:
         assert sorted([*place.titles(path, head), *(t.title for t in TESTS[scope.name])]) == place.titles(path)
         for line in before.removeprefix("\ufeff").splitlines(keepends=True):
             assert line in after
+        assert ("// seen" in after) == ("reformats" in row)
         assert ("\r\n" in before) == ("\r\n" in after) and (before[:1] == "\ufeff") == (after[:1] == "\ufeff")
     assert len(place.git("rev-list", f"HEAD..{BRANCH}").split()) == len(TESTS)
 
@@ -572,6 +573,16 @@ def test_what_we_took_off_ourselves_is_not_taken_for_a_persons_doing(landed: Pla
     assert landed.run()["src/a.js"].titles == ("has beta",)
 
 
+@row("the proof store is lost, or another machine's", "landed")
+def test_what_is_landed_stays_where_no_proof_of_it_is_known(landed: Place) -> None:
+    shutil.rmtree(landed.root.parent / "home/data")
+    landed.write("notes.txt", "three\n")
+    landed.commit()
+    landed.run()
+    assert (landed.titles(), landed.titles(B)) == (["has beta"], ["has beta of b"])
+    landed.git("merge-base", "--is-ancestor", "main", BRANCH)
+
+
 # -- one after another, and names for one place
 
 
@@ -604,3 +615,14 @@ def test_shallow_clones_of_one_place_are_one_project_and_whole_ones_another(plac
         place.write("notes.txt", text)
         place.commit()
     assert identity(1) == identity(2) != identity(0) == find_repository(place.root).identity()
+
+
+def test_the_table_in_the_docs_has_each_row_with_its_ending_and_a_test() -> None:
+    here = Path(__file__).parent
+    section = (here.parent / "docs/trust.md").read_text().split("\n## Landing\n")[1].split("\n## ")[0]
+    lines = re.findall(r"^\| (.*?) \| (landed|held|parked|refused|not reached) \| (.*) \|$", section, re.MULTILINE)
+    elsewhere = {what: why.split("::") for what, _, why in lines if "::" in why}
+    for file, test in elsewhere.values():
+        assert f"def {test}(" in (here.parent / file).read_text()
+    asked = {**{what: ends for what, (_, ends, _) in CASES.items()}, **ROWS}
+    assert {what: ends for what, ends, _ in lines if what not in elsewhere} == asked

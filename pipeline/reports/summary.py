@@ -74,10 +74,10 @@ def _blocker(session: Session) -> str | None:
         name = due.pop()
         needed.add(name)
         due += [each for each in needs.get(name, ()) if each not in needed]
-    said = sorted(failures.items(), key=lambda failure: failure[0] not in needed)
-    for name, failure in said[:1]:
-        return f"{'blocker ' if name in needed else ''}{name} failed: {failure.splitlines()[0]}"
-    return None
+    if not failures:
+        return None
+    name = min(failures, key=lambda name: name not in needed)
+    return f"{'blocker ' if name in needed else ''}{name} failed: {failures[name].splitlines()[0]}"
 
 
 _KINDS = ("baseline", "search", "validate", "generate", "land", "confirm")
