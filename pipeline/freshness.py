@@ -86,7 +86,10 @@ class Freshness:
             return False
         if not landed.titles:
             return found.content is None
-        states = self.session.branch.states
+        try:
+            states = self.session.branch.states
+        except Refused:
+            return False
         return found.content == states.get(scope.write) and all(
             states.get(path) == state for path, state in found.inputs.items()
         )

@@ -74,9 +74,10 @@ def landing_branch(repository: Repository, template: str) -> tuple[str, str]:
 
 def _may_be_moved(repository: Repository, ref: str) -> bool:
     """Whether a branch whose name says nothing of us is one that we have made, as its commits tell; or is not there."""
-    tip = repository.rev(ref)
-    newer = repository.git("rev-list", ref, "^HEAD").text.split() if tip else []
-    return tip is None or any(mark_of(message_of(repository, commit), BASE) for commit in newer or [tip])
+    if repository.rev(ref) is None:
+        return True
+    newer = repository.git("log", "--format=%B", ref, "^HEAD").text
+    return mark_of(newer or message_of(repository, ref), BASE) is not None
 
 
 @attrs.define

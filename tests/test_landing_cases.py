@@ -79,7 +79,7 @@ def case(row: str, ends: str, said: str = "^$") -> Callable[[Callable[[Place], o
 
 @case("a hook reformats the file", "landed")
 def _(place: Place) -> None:
-    place.hook("pre-commit", f"for f in {A} {B}; do [ -e $f ] && echo '// seen' >> $f && git add $f; done; true")
+    place.hook("pre-commit", "for f in $(git diff --cached --name-only); do echo '// seen' >> $f; git add $f; done")
 
 
 @case("a hook fails", "parked", "the commit was refused: git commit: not on a Friday")
@@ -432,6 +432,17 @@ def test_what_began_on_a_branch_lands_for_that_branch(place: Place) -> None:
     assert place.git("branch", "--list", "mutate/*").split() == [BRANCH]
 
 
+@row("the branch that the run began on is gone", "parked")
+def test_what_was_proved_for_a_branch_that_is_gone_lands_for_no_other(place: Place) -> None:
+    def leave() -> None:
+        place.git("switch", "--quiet", "--create", "other")
+        place.git("branch", "--quiet", "-D", "main")
+
+    found = place.run(TESTS, meanwhile=leave)
+    assert {o.detail for o in found.values()} == {"main is gone: what was proved lands in the next run"}
+    assert place.git("branch", "--list", "mutate/*") == ""
+
+
 @row("HEAD gets a commit in mid-run on which a test does not hold", "landed")
 def test_what_does_not_hold_on_the_head_of_then_does_not_land(place: Place) -> None:
     def drop() -> None:
@@ -439,7 +450,7 @@ def test_what_does_not_hold_on_the_head_of_then_does_not_land(place: Place) -> N
 
     found = place.run({**TESTS, "src/a.js": [BETA, GAMMA]}, meanwhile=drop)
     assert found["src/a.js"].titles == ("has gamma",)
-    assert found["src/a.js"].withdrawn == ("has beta: it fails on the original: it differs",)
+    assert found["src/a.js"].withdrawn == ("has beta: it passes on the original in 0 of 1 runs",)
     assert place.titles() == ["has gamma"]
 
 
