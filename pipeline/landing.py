@@ -103,7 +103,9 @@ class Landing:
     def notes(self) -> list[str]:
         """What is to be said once a run."""
         off = (f"{write}: came off {self.branch}: unproved on HEAD, offered again" for write in sorted(self.on.off))
-        raw = (f"the git filter {f} is not installed: its files are as git keeps them" for f in self.repository.raw)
+        raw = [
+            f"the git filter {f} is not installed: its files are as git keeps them" for f in self.repository.raw_here
+        ]
         return [*self.on.said, *raw, *off]
 
     def lock(self) -> filelock.FileLock:

@@ -71,6 +71,15 @@ class Repository:
         off = ("clean=", "smudge=", "process=", "required=false")
         return [word for name in self.raw for value in off for word in ("-c", f"filter.{name}.{value}")]
 
+    @property
+    def raw_here(self) -> list[str]:
+        """Of the filters that are not installed, those that the repository names."""
+        try:
+            attributes = (self.top / ".gitattributes").read_text(errors="replace")
+        except OSError:
+            return []
+        return [name for name in self.raw if f"filter={name}" in attributes]
+
     def rev(self, name: str) -> str | None:
         """The commit that a name stands for, or None."""
         found = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", ok=(0, 1, 128))
