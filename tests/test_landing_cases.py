@@ -191,6 +191,8 @@ def _(place: Place) -> None:
     for key in ("clean", "smudge", "process"):
         place.git("config", f"filter.lfs.{key}", f"git-lfs-is-not-here {key} -- %f")
     place.git("config", "filter.lfs.required", "true")
+    place.git("config", "filter.other.clean", "not-here-either")
+    assert find_repository(place.root).raw_here == ["lfs"]  # what is said
 
 
 @case("paths with spaces, brackets, quotes, letters of any script, a blank in front", "landed")
