@@ -120,7 +120,8 @@ class Place:
 
     @property
     def session(self) -> Session:
-        return Session(config.load(self.root / "tasks.yaml"), lambda session, result, interrupted: (0, ""))
+        plan = config.load(self.root / "tasks.yaml")
+        return Session(plan, lambda session: [], lambda session, result, interrupted: (0, ""))
 
     def git(self, *args: str, cwd: Path | None = None) -> str:
         ran = subprocess.run(["git", *args], cwd=cwd or self.root, capture_output=True, check=False)
