@@ -74,7 +74,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     (tmp_path / "gitconfig").write_text("[user]\nname = Tess\nemail = tess@example.invalid\n")
     world.write("dodo.py", DODO)
     world.write(".gitignore", "__pycache__/\ncache/\n")
-    world.write("tasks.yaml", "version: 1\n")
+    world.write("tasks.yaml", "version: 1\ntasks: [{name: a, run: 'true'}]\n")
     world.git("init", "--quiet")
     world.commit("begin")
     monkeypatch.chdir(world.root)
