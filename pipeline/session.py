@@ -136,6 +136,11 @@ class Session:
         """What landing has to say once a run."""
         return self._landing.notes if "_landing" in self.__dict__ else []
 
+    @property
+    def landing_name(self) -> str:
+        """The landing branch. Raises Refused."""
+        return self._landing_branch[0]
+
     @functools.cached_property
     def _landing_branch(self) -> tuple[str, str]:
         """Raises Refused."""
