@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,26 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
 
     Raises doit's InvalidDodoFile with every mistake in tasks.yaml: doit says them without a traceback and exits with 3.
     """
+    import filelock
     from doit.exceptions import InvalidDodoFile
 
-    from pipeline import config, reports, session, tasks
+    from pipeline import config, reports, session, state, tasks
 
     path = Path(dodo).absolute().parent / "tasks.yaml"
     try:
         loaded = config.load(path)
     except config.PlanErrors as errors:
         raise InvalidDodoFile(str(errors)) from None
+    cache = path.parent / "cache"
     try:
-        _make_cache(path.parent / "cache")
+        _make_cache(cache)
+        state.heal(cache / "doit.db", cache / "run.lock")
+    except filelock.Timeout:
+        raise InvalidDodoFile(f"{cache / 'doit.db'} is damaged, and a run is alive: wait for it, or end it") from None
     except OSError as error:
-        raise InvalidDodoFile(f"{path.parent / 'cache'} cannot be written: {error.strerror}") from None
+        raise InvalidDodoFile(f"{cache} cannot be written: {error.strerror}") from None
+    except sqlite3.OperationalError as error:
+        raise InvalidDodoFile(f"{cache / 'doit.db'} cannot be opened: {error} (is the disk full?)") from None
     host = session.Session(loaded, reports.notes, reports.close)
     settings = {
         "backend": "sqlite3",

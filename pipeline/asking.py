@@ -8,7 +8,6 @@ forgotten target asks nothing twice.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -148,29 +147,32 @@ class Round:
         replies = self.session.replies
         text = prompt.build(ask)
         name = replies.name(text, dict(generator.key()))
-        with replies.lock(name):
+        with process.holding(replies.lock(name)):
             note = _noted(replies.note(name))
             if replies.raw(name).exists():
                 exit_code = note.get("exit_code")
                 got = generator.classify(exit_code, replies.raw(name).read_bytes(), str(note.get("err", "")).encode())
+                accounted = bool(note) or self.session.accounted(name, since=replies.raw(name).stat().st_mtime)
                 if got.outcome is Outcome.OK:
-                    if not note:  # its call outlived the run that made it
-                        self._note(name, {"recovered": True, "ask": _reread(ask)})
+                    if not accounted:  # its call outlived the run that made it
                         self._record(generator, got, name, recovered=True)
+                    if not note:
+                        self._note(name, {"recovered": True, "ask": _reread(ask)})
                     return name, attrs.evolve(got, tokens=None)
-                if not note:
+                if not accounted:
                     lost = Reply(Outcome.LOST, detail="the call died with the run that made it", model=got.model)
                     self._record(generator, lost, name)
                 replies.drop(name)
             started = time.time()
-            with tempfile.TemporaryDirectory(prefix="doit-mutate-") as empty:
+            with self.session.empty_folder() as empty:
                 finished = generator.call(
                     text, cwd=Path(empty), out_file=replies.raw(name), timeout=self._config.time_limit
                 )  # fmt: skip
             got = read(generator, finished)
             err = finished.err[-2000:].decode(errors="replace")
-            self._note(name, {"exit_code": finished.exit_code, "err": err, "ask": _reread(ask)})
+            # In this order: a reply that is noted is not looked at again, and what it cost would be told nowhere.
             self._record(generator, got, name, started=started)
+            self._note(name, {"exit_code": finished.exit_code, "err": err, "ask": _reread(ask)})
             if got.outcome is not Outcome.OK:
                 replies.drop(name)
             return name, got

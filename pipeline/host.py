@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import sqlite3
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -12,6 +14,20 @@ import attrs
 from pipeline import process
 from pipeline.results import Outcome
 from pipeline.schedule import Lanes
+
+
+class CannotGoOn(Exception):
+    """Nobody's code is at fault: the text says what is in the way, and is told without a traceback."""
+
+
+_SYSTEM = {getattr(errno, name, None) for name in (
+    "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EIO", "EFBIG", "EMFILE", "ENFILE", "ENOMEM", "ESTALE",
+)}  # fmt: skip
+
+
+def in_the_way(error: BaseException) -> bool:
+    """Is it the machine that refused: a full disk, a read-only file system, no more memory? Not a fault of ours."""
+    return isinstance(error, CannotGoOn | sqlite3.Error) or (isinstance(error, OSError) and error.errno in _SYSTEM)
 
 
 @attrs.frozen
@@ -55,6 +71,7 @@ class RunInfo:
     run: str  # unique; sorts by time
     lanes: Lanes
     selected: tuple[str, ...]  # the tasks selected and all they need
+    scopes: tuple[str, ...]  # those that any of them belongs to: each must come to an ending
     always: bool
     started: float  # time.time()
     words: tuple[str, ...] | None = None  # the selection as it was given; None: the default

@@ -29,8 +29,8 @@ from doit.exceptions import BaseFail, InvalidTask, TaskError, TaskFailed
 from doit.reporter import ConsoleReporter, JsonReporter, ZeroReporter
 
 from pipeline import process, schedule
-from pipeline.action import check_pool, meta
-from pipeline.host import Attempt, Host, Slot, Slots
+from pipeline.action import Refusal, check_pool, meta
+from pipeline.host import Attempt, Host, Slot, Slots, in_the_way
 from pipeline.model import VALIDATION
 from pipeline.results import Outcome
 from pipeline.signals import Signals, end_own_children
@@ -77,7 +77,10 @@ class Running:
             except process.Stopped:
                 self.error = TaskFailed("interrupted", report=False)
             except BaseException as error:  # nothing else would tell the main thread
-                self.error = TaskError(f"{', '.join(self.start.names)}: {type(error).__name__}", error)
+                names = ", ".join(self.start.names)
+                self.error = TaskError(f"{names}: {type(error).__name__}", error)
+                if isinstance(error, Refusal) or in_the_way(error):
+                    self.error = TaskFailed(f"{names}: {error}")
             self.cpu_seconds = cpu_seconds()
         self.ended = time.time()
         inbox.put(self)
@@ -129,6 +132,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         """Where nobody reads standard output any more (`| head`), stop as for a signal."""
         try:
             return act()
+        except process.Stopped:  # a signal came while a task was judged: git and the engine are asked there
+            return True
         except BrokenPipeError:
             if self._signals.hit or not _unread():
                 raise

@@ -20,6 +20,7 @@ class Ledger:
     def write(self, event: str, **fields: Any) -> None:
         """Append one event. Times are seconds since the epoch."""
         line = json.dumps({"event": event, "run": self.run, **fields}, sort_keys=True, ensure_ascii=False) + "\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # somebody may delete the cache while we run
         with self._lock, self.path.open("ab+") as file:
             if file.tell() and not _ends_line(file):
                 line = "\n" + line  # a run that was killed left half a line: it stays one line, and ours another

@@ -19,9 +19,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import attrs
+import filelock
 import sh
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
@@ -75,6 +76,7 @@ class _Children:
     lock: threading.Lock = attrs.field(factory=threading.Lock)
     alive: dict[int, str] = attrs.field(factory=dict)
     stopping: bool = False
+    tidying: bool = False
     journal: Path | None = None
 
 
@@ -145,33 +147,34 @@ def run(
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
     if where is None:
         raise NotFound(f"{words[0]}: not found on PATH")
-    with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
-        out_path = out_file or Path(scratch) / "out"
-        err_path, in_path = Path(scratch) / "err", Path(scratch) / "in"
-        in_path.write_bytes(stdin)
+    with contextlib.ExitStack() as stack:
+        # Without a name: what kill -9 of ours would leave of them is nothing.
+        fin, ferr, unnamed = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        fout = stack.enter_context(out_file.open("w+b")) if out_file else unnamed
+        fin.write(stdin)
+        fin.seek(0)
         started = time.monotonic()
         journal = _children.journal
         about = {
-            "argv": words[:3], "boot": _boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
+            "argv": words[:3], "boot": boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
             "until": None if timeout is None else time.time() + timeout,
         }  # fmt: skip
-        with in_path.open("rb") as fin, out_path.open("wb") as fout, err_path.open("wb") as ferr:
-            try:
-                with _children.lock:
-                    if _children.stopping:
-                        raise Stopped(words[0])
-                    child: Any = sh.Command(where)(
-                        *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
-                        # Python opens no file that a child inherits: there is nothing to look through and close.
-                        _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
-                        _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
-                        _preexec_fn=lambda: _begin(nice, journal, about),
-                    )  # fmt: skip
-                    _children.alive[child.pid] = words[0]
-            except sh.CommandNotFound as error:
-                raise NotFound(f"{words[0]}: not found or not executable") from error
         try:
-            ending = _watch(child.pid, started, timeout, (out_path, err_path), max_output, measure_memory, max_memory)
+            with _children.lock:
+                if _children.stopping:
+                    raise Stopped(words[0])
+                child: Any = sh.Command(where)(
+                    *words[1:], _cwd=str(cwd), _env=dict(env) if env is not None else environment(),
+                    # Python opens no file that a child inherits: there is nothing to look through and close.
+                    _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
+                    _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
+                    _preexec_fn=lambda: _begin(nice, journal, about),
+                )  # fmt: skip
+                _children.alive[child.pid] = words[0]
+        except sh.CommandNotFound as error:
+            raise NotFound(f"{words[0]}: not found or not executable") from error
+        try:
+            ending = _watch(child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory)
             child.wait()
         finally:
             # What the program left in its session would outlive it: Stryker's workers, a server it forked.
@@ -184,13 +187,17 @@ def run(
         if stopped and child.exit_code < 0:
             raise Stopped(words[0])
         _account(ending.cpu)
+        out, err = (os.pread(file.fileno(), min(max_output, _size(file)), 0) for file in (fout, ferr))
         return Finished(
-            words, child.exit_code, out_path.read_bytes()[:max_output], err_path.read_bytes()[:max_output],
-            time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
+            words, child.exit_code, out, err, time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
             # One that ends by itself between two looks has said too much all the same.
-            ending.too_much or any(p.stat().st_size > max_output for p in (out_path, err_path)),
+            ending.too_much or any(_size(file) > max_output for file in (fout, ferr)),
             ending.too_much_memory,
         )  # fmt: skip
+
+
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 # -- what a task's programs take, and running several at once
@@ -238,8 +245,8 @@ class _Ending:
 
 
 def _watch(
-    pid: int, started: float, timeout: float | None, outputs: tuple[Path, Path], max_output: int, memory: bool,
-    max_memory: int | None,
+    pid: int, started: float, timeout: float | None, outputs: tuple[IO[bytes], IO[bytes]], max_output: int,
+    memory: bool, max_memory: int | None,
 ) -> _Ending:  # fmt: skip
     """Wait until the child has ended, without reaping it: a zombie still tells its CPU time."""
     memory = memory or max_memory is not None
@@ -265,7 +272,7 @@ def _watch(
                     ending.too_much_memory = True
                     end_session(pid)
                     max_memory = timeout = left = None
-            too_much = any(p.stat().st_size > max_output for p in outputs)
+            too_much = any(_size(file) > max_output for file in outputs)
             if too_much or (left is not None and left <= 0):
                 ending.too_much, ending.timed_out = too_much, not too_much
                 end_session(pid)
@@ -321,15 +328,39 @@ def end_session(sid: int, grace: float = GRACE) -> None:
     _kill_session(sid, signal.SIGKILL)
 
 
-def resume() -> None:
-    """All children have ended: what is left of the run may start programs again, to tidy up."""
+@contextlib.contextmanager
+def holding(lock: filelock.BaseFileLock) -> Iterator[None]:
+    """Wait for a lock that another run may hold, and hold it. Raises Stopped where this run ends meanwhile."""
+    while True:
+        if _children.stopping:
+            raise Stopped(f"waiting for {lock.lock_file}")
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=0)
+            break
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def tidying() -> Iterator[None]:
+    """All children have ended: what is left of the run may start programs again, and a first signal lets it."""
     with _children.lock:
-        _children.stopping = False
+        _children.stopping, _children.tidying = False, True
+    try:
+        yield
+    finally:
+        with _children.lock:
+            _children.tidying = False
 
 
 def stop_all(grace: float = GRACE) -> None:
-    """End every child and let no new one start: the run is ending."""
+    """End every child and let no new one start: the run is ending. What tidies up goes on, unless `grace` is 0."""
     with _children.lock:
+        if _children.tidying and grace:
+            return
         _children.stopping = True
         alive = list(_children.alive)
     threads = [threading.Thread(target=end_session, args=(sid, grace)) for sid in alive]
@@ -356,7 +387,8 @@ def journal(folder: Path) -> Iterator[tuple[int, int]]:
             _children.journal, _children.stopping = None, False
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
+    """The same for all processes of this machine until it is started again; "" where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -384,7 +416,9 @@ def _begin(nice: int, journal: Path | None, about: Mapping[str, object]) -> None
     if journal:
         pid = os.getpid()
         record = {**about, "pid": pid, "start": _start_time(pid)}
-        _entry(journal, pid).write_text(json.dumps(record))
+        with contextlib.suppress(OSError):  # a full disk, a cache that was deleted: no reason to start nothing
+            journal.mkdir(parents=True, exist_ok=True)
+            _entry(journal, pid).write_text(json.dumps(record))
 
 
 def _settle_orphans(folder: Path) -> tuple[int, int]:
@@ -396,7 +430,7 @@ def _settle_orphans(folder: Path) -> tuple[int, int]:
             # A process id is used again: only the same start time in the same boot is the same process. A leader that
             # has ended may have left its group behind, which no new process can have taken as its own.
             start = _start_time(pid)
-            ours = record["boot"] == _boot_id() and start in (record["start"], "")
+            ours = record["boot"] == boot_id() and start in (record["start"], "")
             if ours and record.get("keep") and start:
                 waited += 1
                 until = record["until"] or float("inf")

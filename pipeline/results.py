@@ -17,6 +17,7 @@ import attrs
 import cattrs
 
 T = TypeVar("T")
+BESIDE = ".new-"  # how the names of files begin that are being written
 
 
 class Outcome(enum.StrEnum):
@@ -178,7 +179,7 @@ def write_bytes(path: Path, content: bytes) -> bool:
             return False
     except OSError:
         path.parent.mkdir(parents=True, exist_ok=True)
-    fd, beside = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    fd, beside = tempfile.mkstemp(dir=path.parent, prefix=BESIDE)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(content)

@@ -7,7 +7,7 @@ import os
 import queue
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
 from pipeline import process, schedule
-from pipeline.action import Step, check_pool, meta
-from pipeline.host import Host, RunInfo
+from pipeline.action import Refusal, Step, check_pool, meta
+from pipeline.host import Host, RunInfo, in_the_way
 from pipeline.lanes import LanesRunner, Running
 from pipeline.model import GENERATION
 from pipeline.selection import closure
@@ -64,9 +64,11 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         lanes = self._lanes(num_process, host, selected)
         memory = _memory(selected)
         words = tuple(self.sel_tasks) if self.sel_tasks is not None else None
-        info = RunInfo(_run_id(), lanes, tuple(task.name for task in selected), always, time.time(), words)
+        scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
+        names = tuple(task.name for task in selected)
+        info = RunInfo(_run_id(), lanes, names, scopes, always, time.time(), words)
         inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
-        with Signals(lambda: inbox.put(None)) as signals, contextlib.ExitStack() as stack:
+        with _told_plainly(), Signals(lambda: inbox.put(None)) as signals, contextlib.ExitStack() as stack:
             try:
                 with signals.raising():
                     host.open(info)
@@ -86,8 +88,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                 )  # fmt: skip
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:
-                process.resume()  # all have ended: the host may tidy up
-                status, summary = host.close(result, signals.hit)
+                with process.tidying():
+                    status, summary = host.close(result, signals.hit)
                 if lanes_runner:
                     lanes_runner.complete(summary)
             return INTERRUPTED if signals.hit else max(result, status)
@@ -128,6 +130,17 @@ def _memory(selected: Iterable[Any]) -> int:
                 "ask for less, or run it on another"
             )
     return machine
+
+
+@contextlib.contextmanager
+def _told_plainly() -> Iterator[None]:
+    """What only the machine is to blame for (a full disk) ends the run as a refusal does, without a traceback."""
+    try:
+        yield
+    except Exception as error:
+        if not in_the_way(error):
+            raise
+        raise Refusal(f"the run cannot go on: {error}; run again when that is mended") from None
 
 
 def _run_id() -> str:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
-import os
-import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import filelock
 
-from pipeline import filescopes, ledger, patterns, process, unchanged
+from pipeline import filescopes, heartbeat, ledger, patterns, process, unchanged
 from pipeline.action import Refusal
 from pipeline.contents import Holdings, Place
 from pipeline.engines import Engine, EngineError, get_engine
@@ -27,12 +24,13 @@ from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
-from pipeline.results import dump, find, write_bytes
+from pipeline.results import BESIDE, dump, find, write_bytes
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
 
 LANDING = "landing"  # the worktree that commits are made in
+INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".git")  # what a program that calls a model looks for
 
 
 @attrs.frozen
@@ -67,7 +65,7 @@ class Session:
         self._notes, self._close = notes, close
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
-        self._worktrees: Worktrees  # while it is open
+        self._worktrees: Worktrees | None = None  # while it is open
         self._branch: Branch | None = None
 
     # -- what the plan stands on
@@ -120,7 +118,8 @@ class Session:
     @functools.cached_property
     def _snapshot(self) -> Snapshot:
         head = self.repository.rev("HEAD") or ""
-        tree = self.repository.snapshot(head, self.engine.links)
+        scratch = self._worktrees.scratch if self._worktrees else None
+        tree = self.repository.snapshot(head, self.engine.links, scratch)
         states = self.repository.files(tree)
         committed = states if tree == head else self.repository.files(head) if head else {}
         changed = {p for p in states.keys() | committed.keys() if states.get(p) != committed.get(p)}
@@ -211,7 +210,15 @@ class Session:
     def worktree(self, slot: Slot | str) -> Worktree:
         """The worktree of a slot of this run."""
         with self._lock:
+            assert self._worktrees is not None
             return self._worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
+
+    def empty_folder(self) -> tempfile.TemporaryDirectory[str]:
+        """For a program that takes instructions from the files of the folders above it: none of those holds any."""
+        assert self._worktrees is not None
+        scratch = self._worktrees.scratch
+        instructed = any((above / name).exists() for above in scratch.parents for name in INSTRUCTIONS)
+        return tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=None if instructed else scratch)
 
     # -- the runner's host
 
@@ -236,49 +243,34 @@ class Session:
         """Take the cache, settle what a killed run left, and refuse what could not end well. Raises Refusal."""
         self.info = info
         try:
-            self._take_cache(info)
+            dead = self._stack.enter_context(heartbeat.alone(self.home, info.run, info.started))
+            for unfinished in (self.home / "scopes").rglob(f"{BESIDE}*") if dead else ():
+                unfinished.unlink()  # a target that kill -9 kept from its name
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             if any(name.startswith("land:") or name == "prove" for name in info.selected):
                 _ = self._landing_branch
-            if not self.plan.engine.needs:
-                _ = self.snapshot  # what git cannot take is said before anything runs
             # Whatever this run does: what dead runs left is removed here.
             home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
             worktrees = Worktrees(self.repository, home, info.run, self.engine.links)
             self._worktrees = self._stack.enter_context(worktrees.opened())
-        except (GitError, Refused, EngineError, OSError) as error:
+            if not self.plan.engine.needs:
+                _ = self.snapshot  # what git cannot take is said before anything runs
+            self.ledger.write(
+                "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
+                selected=len(info.selected), scopes=info.scopes, orphans_ended=ended, calls_waited_for=waited,
+                took_over=dead and dead.get("run"),
+            )  # fmt: skip
+        except BaseException as error:  # Ctrl-C too
             self._stack.close()
-            raise Refusal(str(error)) from None
-        except Refusal:
-            self._stack.close()
+            if isinstance(error, OSError):
+                place = error.filename or self.home
+                raise Refusal(f"{place}: {error.strerror or error}") from None
+            if isinstance(error, GitError | Refused | EngineError):
+                raise Refusal(str(error)) from None
             raise
-        self.ledger.write(
-            "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
-            selected=len(info.selected), orphans_ended=ended, calls_waited_for=waited,
-        )  # fmt: skip
 
     def notes(self) -> list[str]:
         return self._notes(self)
-
-    def _take_cache(self, info: RunInfo) -> None:
-        holder = self.home / "run.json"
-        lock = filelock.FileLock(self.home / "run.lock")
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            who = {}
-            with contextlib.suppress(OSError, ValueError):
-                who = json.loads(holder.read_text())
-            raise Refusal(
-                f"another run holds {self.home}: pid {who.get('pid', '?')} on {who.get('host', '?')} since "
-                f"{who.get('since', '?')}; wait for it, or end it"
-            ) from None
-        except OSError as error:
-            raise Refusal(f"{self.home} cannot be written: {error.strerror}") from None
-        self._stack.callback(lock.release)
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started))
-        holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
-        self._stack.callback(holder.unlink, missing_ok=True)
 
     @functools.cached_property
     def _durations(self) -> dict[str, list[float]]:
@@ -326,6 +318,11 @@ class Session:
         """One call to a model, as the provider's envelope accounts for it."""
         self.events.append({"event": "call", **fields})
         self.ledger.write("call", **fields)
+
+    def accounted(self, reply: str, since: float) -> bool:
+        """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""
+        calls = (e for e in ledger.events(self.ledger_path) if e["event"] == "call")
+        return any(e["reply"] == reply and e["ended"] >= since for e in calls)
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:
         try:

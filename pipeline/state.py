@@ -3,11 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+import filelock
 from doit.dependency import SqliteDB
 from doit.exceptions import BaseFail, DependencyError, TaskError
+
+_UNREADABLE = """
+    select 1 from doit where case when json_valid(cast(task_data as text))
+    then json_type(cast(task_data as text)) is not 'object' else 1 end limit 1
+"""
+
+
+def heal(database: Path, lock: Path) -> None:
+    """Set a damaged database aside: doit would end with a traceback, whatever is asked of it.
+
+    lock: what a run holds. Costs a read of the database. Raises filelock.Timeout while a run is alive, and
+    sqlite3.OperationalError where nothing can be read: a full disk, for one.
+    """
+    if not database.exists() or _sound(database):
+        return
+    with filelock.FileLock(lock).acquire(timeout=0):
+        aside = database.with_name(f"{database.name}.damaged")
+        database.replace(aside)
+        for more in ("-wal", "-shm"):
+            database.with_name(f"{database.name}{more}").unlink(missing_ok=True)
+        sys.stderr.write(f"{database} is damaged: set aside as {aside.name}, all tasks are judged anew\n")
+
+
+def _sound(database: Path) -> bool:
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            if connection.execute("pragma quick_check(1)").fetchone()[0] != "ok":
+                return False
+            begun = connection.execute("select 1 from sqlite_master where name = 'doit'").fetchone()
+            return not (begun and connection.execute(_UNREADABLE).fetchone())
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        return False
 
 
 class State:

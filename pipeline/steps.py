@@ -12,12 +12,12 @@ from typing import TypeVar, cast
 
 import attrs
 
-from pipeline import asking
+from pipeline import asking, process
 from pipeline.engines import EngineError, Measured
 from pipeline.equivalent import possibly_equivalent
 from pipeline.generators.differential import SearchMutant, SearchReply
 from pipeline.generators.differential import search as differential
-from pipeline.host import Attempt, Slot
+from pipeline.host import Attempt, CannotGoOn, Slot
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
 from pipeline.model import GeneratorConfig, Scope
@@ -119,7 +119,8 @@ class Steps:
     def _candidates(self, scope: Scope, round_: int, candidates: Candidates) -> Attempt:
         self._write(scope, f"candidates.{round_}.json", candidates)
         line = f"{len(candidates.tests)} candidates" if candidates.outcome is Outcome.OK else candidates.detail
-        return Attempt(candidates.outcome, line=line.split("\n")[0], fields={"candidates": len(candidates.tests)})
+        fields = {"candidates": len(candidates.tests), "detail": candidates.detail}
+        return Attempt(candidates.outcome, line=line.split("\n")[0], fields=fields)
 
     def validate(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
         (key,) = keys
@@ -141,8 +142,8 @@ class Steps:
         self._write(scope, f"survivors.{round_}.json", Survivors(left))
         line = f"{len(proofs.proved)} tests proved, {len(killed)} mutants killed, {len(left)} left"
         line = line if proofs.outcome is Outcome.OK else f"{proofs.outcome}: {proofs.detail.splitlines()[0]}"
-        fields = {"proved": len(proofs.proved), "dropped": len(proofs.dropped), "killed": len(killed)}
-        return {key: Attempt(proofs.outcome, line=line, fields=fields)}
+        counts = {"proved": len(proofs.proved), "dropped": len(proofs.dropped), "killed": len(killed)}
+        return {key: Attempt(proofs.outcome, line=line, fields={**counts, "detail": proofs.detail})}
 
     def _judged(
         self, scope: Scope, round_: int, candidates: Sequence[Test], survivors: Sequence[Survivor],
@@ -225,7 +226,7 @@ class Steps:
         waiting = began = time.time()
         try:
             landing = self.session.landing
-            with landing.lock():
+            with process.holding(landing.lock()):
                 began = time.time()
                 landed = landing.land(
                     scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text, described,
@@ -310,7 +311,7 @@ class Steps:
     def _read(self, scope: Scope, name: str, type_: type[T]) -> T:
         value = find(self.session.target(scope.name, name), type_)
         if value is None:
-            raise FileNotFoundError(f"{self.session.target(scope.name, name)} is missing or damaged: run it again")
+            raise CannotGoOn(f"{self.session.target(scope.name, name)} is missing or damaged: run again")
         return value
 
     def _write(self, scope: Scope, name: str, value: object) -> None:

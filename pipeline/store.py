@@ -21,6 +21,7 @@ import cattrs
 import filelock
 import platformdirs
 
+from pipeline import process
 from pipeline.results import Kill, Test, converter, find, write_bytes
 
 HOME_VARIABLE = "DOIT_MUTATE_HOME"  # moves everything below; CI keeps that folder between jobs
@@ -94,7 +95,7 @@ class ActionCache:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             for name in sorted({digest(k)[:32] for k in keys}):  # one order for all: no deadlock
-                stack.enter_context(filelock.FileLock(folder / name))
+                stack.enter_context(process.holding(filelock.FileLock(folder / name)))
             yield
 
     def shrink(self, limit: int = ACTION_CACHE_BYTES) -> None:

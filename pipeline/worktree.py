@@ -17,6 +17,7 @@ import attrs
 import filelock
 
 from pipeline import process
+from pipeline.host import CannotGoOn
 
 OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
 SUBMODULE = "commit:"  # in front of what stands for one among content hashes
@@ -37,7 +38,7 @@ QUIET = (
 )
 
 
-class GitError(Exception):
+class GitError(CannotGoOn):
     """git said no. The text is git's own, with the command in front."""
 
 
@@ -98,17 +99,17 @@ class Repository:
         first = origin or min(self.git("rev-list", "--max-parents=0", "HEAD").text.split())
         return hashlib.sha256(f"{first}\0{self.prefix}".encode()).hexdigest()[:16]
 
-    def snapshot(self, head: str | None, exclude: Iterable[str]) -> str:
+    def snapshot(self, head: str | None, exclude: Iterable[str], scratch: Path | None = None) -> str:
         """The checkout, uncommitted edits included, as a tree; `head`, which is HEAD, where there are none.
 
-        exclude: folders of these names are never in it.
+        exclude: folders of these names are never in it. scratch: a folder for temporary files; None: the system's.
         """
         unwanted = [f":(top,exclude,glob)**/{name}/**" for name in exclude]
         status = ("status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
         if head and not self.git(*status, "--", ":/", *unwanted).out:
             return head
-        with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
-            index = Path(scratch) / "index"
+        with tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=scratch) as folder:
+            index = Path(folder) / "index"
             with contextlib.suppress(FileNotFoundError):
                 shutil.copy2(self.index, index)
             env = process.environment({"GIT_INDEX_FILE": str(index)})
@@ -269,6 +270,13 @@ class Worktrees:
         finally:
             self._remove(folder)
             lock.release()
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for temporary files of this run: what kill -9 leaves there is swept with the worktrees."""
+        folder = self.home / self.run_id / "scratch"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def get(self, slot: str) -> Worktree:
         """The worktree of a slot, whatever state its last task left it in: reset it first."""

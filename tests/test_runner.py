@@ -849,6 +849,35 @@ def test_a_signal_while_the_host_opens_ends_the_run(lab: Lab) -> None:
     assert ran() == []
 
 
+def test_a_signal_while_a_task_is_judged_ends_the_run_without_a_traceback(lab: Lab) -> None:
+    def judge() -> bool:
+        os.kill(os.getpid(), signal.SIGTERM)
+        process.run(["sleep", "60"], cwd=Path.cwd())
+        return True
+
+    status, _ = lab.doit([lab.task("a", uptodate=[judge]), lab.task("b")], "-n", "2")
+    assert status == 130 and "Traceback" not in lab.err
+    assert lab.closed == [(0, True)] and not lab.events
+    for thread in set(threading.enumerate()) - {threading.main_thread()}:
+        thread.join(5)  # sh's own looks once a second
+
+
+def test_a_signal_while_the_host_tidies_up_lets_it(lab: Lab) -> None:
+    class Tidying(Lab):
+        def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.3)
+            assert process.run(["sleep", "0.3"], cwd=Path.cwd()).ok
+            return super().close(result, interrupted)
+
+    tidying = Tidying(lab.capsys)
+    status, out = tidying.doit([tidying.task("a")], "-n", "2")
+    assert status == 130 and "all told" in out
+    assert tidying.outcomes() == {"a": "ok"}
+    for thread in set(threading.enumerate()) - {threading.main_thread()}:
+        thread.join(5)  # sh's own looks once a second
+
+
 def test_a_signal_during_an_ordinary_task_ends_what_it_started(lab: Lab) -> None:
     drive = Drive.start("-n", "2", "plain")
     drive.until_ran("quick0")

@@ -5,6 +5,7 @@ Checked with StrykerJS 9.6.1 and mocha 11 on Node.js 20 and 24.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -167,10 +168,7 @@ class StrykerJS:
         self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int, log: Path
     ) -> _Report | Measured:
         """One Stryker process over all these scopes: its report, or how it failed."""
-        folder = root / ".doit-mutate"
-        folder.mkdir(exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-        try:
+        with _scratch(root) as scratch:
             request = self._request(root, scratch, scopes, tests, workers)
             (scratch / "scopes.json").write_text(json.dumps(request))
             # Stryker reads its configuration relative to the project; the file's own imports resolve from where it is.
@@ -194,8 +192,6 @@ class StrykerJS:
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
             files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
             return _Report(report, {f: place.read_text() for f, place in files.items()}, finished.peak_bytes)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
     def _request(
         self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int
@@ -241,8 +237,7 @@ class StrykerJS:
         only: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> TestRun:
-        with tempfile.TemporaryDirectory(prefix="doit-mutate-") as name:
-            scratch = Path(name)
+        with _scratch(root) as scratch:
             variables = dict(env or {})
             if record:
                 variables["NODE_V8_COVERAGE"] = str(scratch / "loaded")
@@ -299,6 +294,18 @@ class StrykerJS:
                 raise EngineError(f"engine.config: {self.config.config} is not a file of the project")
             return self.config.config
         return next((n for n in CONFIG_NAMES if (root / n).is_file()), None)
+
+
+@contextlib.contextmanager
+def _scratch(root: Path) -> Iterator[Path]:
+    """A folder for one program's files, in the worktree: what a killed run leaves of it goes with that."""
+    folder = root.resolve() / ".doit-mutate"
+    folder.mkdir(exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _package(root: Path, package: str) -> Path:
