@@ -201,7 +201,9 @@ def test_half_a_line_in_the_ledger_is_passed_over(driven: World) -> None:
     events = list(ledger.events(path))
     runs = [e["run"] for e in events if e["event"] == "run-started"]
     assert len(runs) == 2
-    assert [e["event"] for e in events if e["run"] == runs[1]] == ["run-started", *["attempt"] * 15, "run-ended"]
+    assert [e["event"] for e in events if e["run"] == runs[1]] == [
+        "run-started", *["attempt"] * 15, *["ending"] * 3, "run-ended",
+    ]  # fmt: skip
     assert "landed" in driven.doit("report").out
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from doit import runner
 from doit.exceptions import TaskFailed
 
 from pipeline.action import Step
 from pipeline.model import VALIDATION
-from pipeline.reports import plan, proofs, summary
+from pipeline.reports import endings, plan, proofs, summary
 from pipeline.session import Session
 
 
 def tasks(session: Session) -> Iterator[dict[str, Any]]:
     """The reports as doit tasks. They read targets and ledger, and take no slot and no lock; `prove` takes both."""
 
-    def report() -> None:
+    def report(check: bool) -> TaskFailed | None:
         print(summary.text(session, summary.all_outcomes(session)))
+        if not check:
+            return None
+        said, good = endings.of_last_run(session)
+        print("", *said, sep="\n")
+        return None if good else TaskFailed("somebody is needed", report=False)
 
     def show_plan(
         scope: str, n: int, hoist: list[str], write: bool, strict: bool, json: bool, dot: bool, svg: str, from_: str
@@ -38,8 +44,17 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     }
     yield {
         "basename": "report",
-        "doc": "how every scope stands, and where time and tokens went in the last run",
+        "doc": "how every scope stands, and what the last run took; --check: exit 1 if a scope needs a person",
         "actions": [report],
+        "params": [
+            {
+                "name": "check",
+                "long": "check",
+                "type": bool,
+                "default": False,
+                "help": "exit 1 unless every scope that the last run took on has one ending, and none needs a person",
+            }
+        ],
         "verbosity": 2,
         "meta": {"report": True},
     }
@@ -63,5 +78,10 @@ def notes(session: Session) -> list[str]:
 def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     """The end of a run: the exit status, folded from the outcomes of all scopes selected, and the summary."""
     outcomes = summary.outcomes_of_run(session, interrupted)
-    status = max(result, 1 if any(o.needs_a_person for o in outcomes) else 0)
-    return status, summary.text(session, outcomes) if outcomes else ""
+    for o in outcomes:
+        session.ledger.write("ending", scope=o.scope, ending=o.ending, why=o.why)
+    taken_on = session.info.scopes if session.info else ()
+    wrong = endings.unended(taken_on, [o.scope for o in outcomes])
+    status = max(result, 1 if any(o.needs_a_person for o in outcomes) else 0, runner.ERROR if wrong else 0)
+    said = [summary.text(session, outcomes)] if outcomes else []
+    return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])

@@ -17,6 +17,7 @@ from pipeline.session import Session
 
 FAILED, PARKED, NOT_REACHED, HELD = "failed", "parked", "not reached", "held"
 LANDED, EXHAUSTED, CONVERGED, MEASURED = "landed", "exhausted", "converged", "measured"
+NEEDS_A_PERSON = (FAILED, PARKED, NOT_REACHED)
 THRESHOLD = 0.35  # of f: from there on two lanes are worth having
 
 
@@ -39,30 +40,42 @@ class ScopeOutcome:
 
     @property
     def needs_a_person(self) -> bool:
-        return self.ending in (FAILED, PARKED, NOT_REACHED)
+        return self.ending in NEEDS_A_PERSON
 
 
 def all_outcomes(session: Session) -> tuple[ScopeOutcome, ...]:
     """Where all scopes stand, whoever brought them there."""
-    return tuple(_outcome(session, scope, whole=True) for scope in session.plan.scopes)
+    return tuple(outcome(session, scope, whole=True) for scope in session.plan.scopes)
 
 
 def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, ...]:
     """The endings of the scopes that this run selected, those that were up to date included."""
     selected = session.info.selected if session.info else ()
-    seen = {event["task"] for event in session.events if event["event"] == "attempt"}
+    attempts = {event["task"]: event for event in session.events if event["event"] == "attempt"}
     found = []
     for scope in session.plan.scopes:
         wanted = [t for t in selected if _of_scope(t, scope.name)]
         if not wanted:
             continue
-        missed = [t for t in wanted if t not in seen]
-        if missed:
+        seen = [attempts[t] for t in wanted if t in attempts and attempts[t]["outcome"] != Outcome.INTERRUPTED]
+        missed = [t for t in wanted if t not in {e["task"] for e in seen}]
+        if missed or any(e.get("failure") for e in seen):
             why = "the run was stopped" if interrupted else _blocker(session) or "a task failed"
-            found.append(ScopeOutcome(scope.name, NOT_REACHED, f"{why}, before {missed[0]}"))
+            found.append(_cut_short(scope.name, seen, f"{why}, before {missed[0]}" if missed else why))
         else:
-            found.append(_outcome(session, scope, whole=f"land:{scope.name}" in wanted))
+            found.append(outcome(session, scope, whole=f"land:{scope.name}" in wanted))
     return tuple(found)
+
+
+def _cut_short(scope: str, seen: Iterable[Mapping[str, Any]], why: str) -> ScopeOutcome:
+    """Where a scope stands that did not go all the way in this run, by what was seen of it. why: for `not reached`."""
+    bad = [e for e in seen if e["outcome"] not in (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS)]
+    parked = [e for e in bad if e["kind"] == "land" and not e.get("failure")]
+    failed = [e for e in bad if e not in parked]
+    for e in [*failed, *parked]:
+        said = e.get("failure") or e.get("detail") or ""
+        return ScopeOutcome(scope, FAILED if failed else PARKED, f"{e['task']}: {e['outcome']}: {said}")
+    return ScopeOutcome(scope, NOT_REACHED, why)
 
 
 def _blocker(session: Session) -> str | None:
@@ -89,7 +102,9 @@ def _of_scope(task: str, scope: str) -> bool:
     return kind in _KINDS and name == scope
 
 
-def _outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
+def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
+    """Where a scope's targets say that it stands; not `whole`: only its measurement was asked for."""
+
     def read(name: str, type_: type[Any]) -> Any:
         return find(session.target(scope.name, name), type_)
 

@@ -1,0 +1,41 @@
+"""Did every scope that the last run took on come to exactly one ending? By the ledger, and as the targets stand now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pipeline import ledger
+from pipeline.reports.summary import MEASURED, NEEDS_A_PERSON, outcome
+from pipeline.session import Session
+
+
+def unended(taken_on: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
+    """What is wrong, a line for each: scopes taken on without an ending or with several, endings nobody asked for."""
+    counted = Counter(endings)
+    none = [f"{scope}: no ending" for scope in taken_on if not counted[scope]]
+    several = [f"{scope}: {n} endings" for scope, n in counted.items() if n > 1]
+    strange = [f"{scope}: an ending, and the run did not take it on" for scope in counted if scope not in taken_on]
+    return (*none, *several, *strange)
+
+
+def of_last_run(session: Session) -> tuple[tuple[str, ...], bool]:
+    """What there is to say of the last run's endings, and whether nobody is needed."""
+    events = list(ledger.events(session.ledger_path))
+    started = next((e for e in reversed(events) if e["event"] == "run-started" and e.get("scopes")), None)
+    if started is None:
+        return ("no run has begun here: run `doit mutate`",), False
+    of_run = [e for e in events if e["run"] == started["run"]]
+    endings = [e for e in of_run if e["event"] == "ending"]
+    wrong = list(unended(started["scopes"], [e["scope"] for e in endings]))
+    if not any(e["event"] == "run-ended" for e in of_run):
+        wrong.append(f"the run {started['run']} has not come to its end: run again")
+    for e in endings:
+        if e["ending"] in NEEDS_A_PERSON:
+            wrong.append(f"{e['scope']}: {e['ending']}: {e['why']}")
+        elif scope := session.scopes.get(e["scope"]):
+            now = outcome(session, scope, whole=e["ending"] != MEASURED).ending
+            if now != e["ending"]:
+                wrong.append(f"{e['scope']}: ended as {e['ending']}, and its targets say {now}: run again")
+    good = f"{len(endings)} scopes taken on by the run {started['run']}, each with one ending; nobody is needed"
+    return (tuple(wrong), False) if wrong else ((good,), True)
