@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ import psutil
 import pytest
 from conftest import World, copy_world, kill_tree
 
+from pipeline import ledger
 from pipeline.store import file_name
 
 EDITED = {"src/cart.js", "src/label.js"}
@@ -165,6 +167,21 @@ def test_a_call_that_died_with_its_run_is_counted_as_lost_and_asked_again(driven
     goes_on(world, finished(world), undisturbed)
     assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
     assert len(world.calls()) == 2
+
+
+def test_a_reply_whose_run_died_before_it_was_noted_is_neither_asked_for_nor_told_of_again(driven: World) -> None:
+    driven.use_claude()
+    driven.script([ANSWER])
+    driven.doit("-n", "2", "mutate")
+    (note,) = (driven.home / "data" / "replies").glob("*/ended.json")
+    note.unlink()
+    shutil.rmtree(next((driven.home / "data" / "projects").glob("*/asked")))
+    (driven.root / "cache" / "scopes" / "src%2Flabel.js" / "candidates.1.json").unlink()
+    driven.doit("-n", "2", "mutate")
+    assert driven.ran("generate") == {"src/label.js"}
+    assert len(driven.calls()) == 1
+    events = list(ledger.events(driven.root / "cache" / "ledger.jsonl"))
+    assert [e["outcome"] for e in events if e["event"] == "call"] == ["ok"]
 
 
 def test_a_call_that_hangs_when_its_run_is_killed_is_not_waited_for_beyond_its_time_limit(

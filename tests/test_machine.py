@@ -134,7 +134,10 @@ def test_a_database_that_another_has_locked_is_an_error(driven: World) -> None:
 
 
 def test_what_git_cannot_take_after_a_task_of_ours_is_a_failure_in_its_words(world: World) -> None:
-    world.write("tasks.yaml", PLAN + "engine: {needs: [make]}\ntasks:\n  - {name: make, run: sh make.sh}\n")
+    world.write(
+        "tasks.yaml",
+        PLAN + "engine: {needs: [make]}\ntasks:\n  - {name: make, run: sh make.sh, writes: [src/inner/]}\n",
+    )
     world.write("make.sh", "git init --quiet src/inner && touch src/inner/some\n")  # without a commit
     world.commit()
     done = world.doit("-n", "2", "mutate", code=None)
