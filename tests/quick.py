@@ -186,7 +186,9 @@ class Place:
             steps, slot = Steps(session), Slot("validation", 0, 1)
             names = [scope.name for scope in session.plan.scopes]
             lanes = schedule.lanes(1, {}, {}, None, 1, 1)
-            info = RunInfo(f"r{time.time_ns()}", lanes, tuple(f"land:{name}" for name in names), tuple(names), False, time.time())
+            info = RunInfo(
+                f"r{time.time_ns()}", lanes, tuple(f"land:{name}" for name in names), tuple(names), False, time.time()
+            )
             session.open(info)
             steps.baseline(names, slot)
             for name in names:
