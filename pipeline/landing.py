@@ -17,6 +17,7 @@ from pipeline.engines import Engine
 from pipeline.model import Scope
 from pipeline.proof import Bench, holds
 from pipeline.results import Dropped, Landed, Outcome, Proved
+from pipeline.sandbox import Sandbox
 from pipeline.store import ProofStore, Stored
 from pipeline.worktree import GitError, GitTimeout, Repository, Worktree
 
@@ -293,7 +294,7 @@ class Landing:
         if differs or landed != text:
             return holds(bench_at(worktree, commit), landed, proved, self.runs)
         worktree.reset(commit)
-        run = self.engine.test(worktree.root, [scope.write], timeout=300)
+        run = self.engine.test(worktree.root, [scope.write], timeout=300, sandbox=Sandbox(()))
         bad = {t.title: t.message for t in run.failed}
         return tuple(
             Dropped(p.test.title, Outcome.REJECTED, bad.get(p.test.title) or run.detail or "it did not run")

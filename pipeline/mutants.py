@@ -1,7 +1,7 @@
 """Report -> mutants: statuses, identity, scores. Knows the mutation-testing-elements schema and no engine.
 
 Schema: https://github.com/stryker-mutator/mutation-testing-elements, report-schema (versions 1 and 2). Columns and
-lines are 1-based there, the end exclusive.
+lines are 1-based there, the end exclusive; columns count UTF-16 code units, as the engines' languages do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ReportError(Exception):
 
 @attrs.frozen
 class Mutant:
-    """One small change to the source. Lines and columns are 1-based, the end exclusive."""
+    """One small change to the source. Lines and columns are the report's: 1-based, the end exclusive, in UTF-16."""
 
     key: str
     file: str  # relative to the project's root, forward slashes
@@ -127,13 +127,15 @@ def is_survivor(status: Status) -> bool:
     return status in (Status.SURVIVED, Status.NO_COVERAGE)
 
 
-def raw_mutants(report: Mapping[str, Any], file: str) -> tuple[Raw, ...]:
-    """The mutants of one file (a key of the report's `files`), in the order of their place. Raises ReportError."""
+def raw_mutants(entry: Mapping[str, Any], file: str) -> tuple[Raw, ...]:
+    """The mutants in the report's entry of one file, in the order of their place. Raises ReportError."""
     try:
-        entries = report["files"][file]["mutants"]
+        entries = entry["mutants"] if entry else ()
         raws = [_raw(entry) for entry in entries]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReportError(f"mutants of {file}: {type(error).__name__}: {error}") from error
+    except KeyError as error:
+        raise ReportError(f"a mutant of {file} has no {error.args[0]}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ReportError(f"mutants of {file}: {error}") from error
     # Array order is the order in which they were done.
     return tuple(sorted(raws, key=lambda m: (m.line, m.column, m.end_line, m.end_column, m.mutator, m.replacement)))
 
@@ -144,7 +146,7 @@ def _raw(entry: Mapping[str, Any]) -> Raw:
     return Raw(
         id=str(entry["id"]),
         mutator=str(entry["mutatorName"]),
-        replacement=str(entry.get("replacement") or ""),
+        replacement=str(entry["replacement"]),
         status=Status(entry["status"]),
         line=int(start["line"]),
         column=int(start["column"]),
@@ -168,8 +170,9 @@ def identify(raws: Sequence[Raw], file: str, source: str) -> tuple[Mutant, ...]:
     seen: Counter[tuple[str, ...]] = Counter()
     mutants = []
     for raw in raws:
-        if not (1 <= raw.line <= raw.end_line <= len(lines)):
-            raise ReportError(f"{file}: mutant {raw.id} is at line {raw.line}, the file has {len(lines)}")
+        if not (1 <= raw.line <= raw.end_line <= len(lines)) or min(raw.column, raw.end_column) < 1:
+            at = f"{raw.line}:{raw.column} to {raw.end_line}:{raw.end_column}"
+            raise ReportError(f"{file}: mutant {raw.id} is at {at}, the file has {len(lines)} lines")
         original = text_between(lines, raw)
         described = (file, raw.mutator, original, raw.replacement, *place_of(lines, raw.line - 1))
         seen[described] += 1
@@ -197,16 +200,25 @@ def identify(raws: Sequence[Raw], file: str, source: str) -> tuple[Mutant, ...]:
 def text_between(lines: Sequence[str], place: Raw | Mutant) -> str:
     """The source text at a mutant's place."""
     covered = list(lines[place.line - 1 : place.end_line])
-    covered[-1] = covered[-1][: place.end_column - 1]
-    covered[0] = covered[0][place.column - 1 :]
+    covered[-1] = covered[-1][: _index(covered[-1], place.end_column)]
+    covered[0] = covered[0][_index(covered[0], place.column) :]
     return "\n".join(covered)
+
+
+def _index(line: str, column: int) -> int:
+    """Where a column of the report is in a line: a character beyond the first 65,536 counts twice there."""
+    if line.isascii():
+        return column - 1
+    before = line.encode("utf-16-le", "surrogatepass")[: 2 * (column - 1)]
+    return len(before.decode("utf-16-le", "surrogatepass"))
 
 
 def mutate(source: str, mutant: Mutant) -> str:
     """The whole source with one mutant applied at its place."""
     lines = source.split("\n")
-    before = [*lines[: mutant.line - 1], lines[mutant.line - 1][: mutant.column - 1]]
-    after = [lines[mutant.end_line - 1][mutant.end_column - 1 :], *lines[mutant.end_line :]]
+    first, last = lines[mutant.line - 1], lines[mutant.end_line - 1]
+    before = [*lines[: mutant.line - 1], first[: _index(first, mutant.column)]]
+    after = [last[_index(last, mutant.end_column) :], *lines[mutant.end_line :]]
     return "\n".join(before) + mutant.replacement + "\n".join(after)
 
 

@@ -25,6 +25,9 @@ import attrs
 import filelock
 import sh
 
+from pipeline import sandbox as sandboxes
+from pipeline.sandbox import Sandbox
+
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ANY_CODE = tuple(range(-64, 256))
@@ -54,6 +57,7 @@ class Finished:
     timed_out: bool = False
     too_much_output: bool = False
     too_much_memory: bool = False
+    outlived: bool = False  # in a sandbox: something that it had started was still running when it had ended
 
     @property
     def ok(self) -> bool:
@@ -135,13 +139,16 @@ def run(
     max_memory: int | None = None,
     nice: int = 0,
     keep: bool = False,
+    sandbox: Sandbox | None = None,
 ) -> Finished:
     """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
     timeout: seconds, then the whole session is ended. out_file: where standard output goes (kept); else a temporary
     file. max_output: bytes of either stream, then the session is ended. max_memory: bytes of resident memory of the
     session, looked at ten times a second, then it is ended. keep: a later run that finds this program
-    still alive after ours was killed waits for it instead of ending it (out_file then holds what it said).
+    still alive after ours was killed waits for it instead of ending it (out_file then holds what it said). sandbox:
+    what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
+    again.
     """
     words = tuple(str(a) for a in argv)
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
@@ -159,6 +166,7 @@ def run(
             "argv": words[:3], "boot": boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
             "until": None if timeout is None else time.time() + timeout,
         }  # fmt: skip
+        enforce = stack.enter_context(sandboxes.prepared(sandbox)) if sandbox else None
         try:
             with _children.lock:
                 if _children.stopping:
@@ -168,7 +176,7 @@ def run(
                     # Python opens no file that a child inherits: there is nothing to look through and close.
                     _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
                     _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
-                    _preexec_fn=lambda: _begin(nice, journal, about),
+                    _preexec_fn=lambda: _begin(nice, journal, about, enforce),
                 )  # fmt: skip
                 _children.alive[child.pid] = words[0]
         except sh.CommandNotFound as error:
@@ -176,6 +184,7 @@ def run(
         try:
             ending = _watch(child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory)
             child.wait()
+            outlived = sandbox is not None and _outlived(child.pid)
         finally:
             # What the program left in its session would outlive it: Stryker's workers, a server it forked.
             _kill_session(child.pid, signal.SIGKILL)
@@ -193,6 +202,7 @@ def run(
             # One that ends by itself between two looks has said too much all the same.
             ending.too_much or any(_size(file) > max_output for file in (fout, ferr)),
             ending.too_much_memory,
+            outlived,
         )  # fmt: skip
 
 
@@ -313,6 +323,16 @@ def _kill_session(sid: int, sign: int) -> bool:
     return True
 
 
+def _outlived(sid: int) -> bool:
+    """Whether anything of a session is left whose leader has ended. What was ended with it may take a moment."""
+    deadline = time.monotonic() + 0.2
+    while _kill_session(sid, 0):
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.01)
+    return False
+
+
 def end_session(sid: int, grace: float = GRACE) -> None:
     """SIGTERM, then SIGKILL after `grace` seconds for what is still there."""
     if not _kill_session(sid, signal.SIGTERM):
@@ -408,7 +428,7 @@ def _entry(journal: Path, pid: int) -> Path:
     return journal / f"{pid}.json"
 
 
-def _begin(nice: int, journal: Path | None, about: Mapping[str, object]) -> None:
+def _begin(nice: int, journal: Path | None, about: Mapping[str, object], enforce: Callable[[], None] | None) -> None:
     """In the child, before it becomes the program. Written by us afterwards, the journal would miss what was started
     in the moment before kill -9."""
     if nice:
@@ -419,6 +439,8 @@ def _begin(nice: int, journal: Path | None, about: Mapping[str, object]) -> None
         with contextlib.suppress(OSError):  # a full disk, a cache that was deleted: no reason to start nothing
             journal.mkdir(parents=True, exist_ok=True)
             _entry(journal, pid).write_text(json.dumps(record))
+    if enforce:
+        enforce()
 
 
 def _settle_orphans(folder: Path) -> tuple[int, int]:

@@ -15,9 +15,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import attrs
 
 from pipeline import process
+from pipeline.company import dropping, runnable
 from pipeline.engines import Engine, Switch, TestRun
 from pipeline.model import Scope
 from pipeline.results import KILLS_NOTHING, Dropped, Outcome, Proved, Survivor, Test, write_bytes
+from pipeline.sandbox import Sandbox
 from pipeline.worktree import Worktree
 
 KILLS = ("assertion", "exception")
@@ -54,10 +56,10 @@ class Bench:
         self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None, only: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> TestRun:  # fmt: skip
-        """The write file, once."""
+        """The write file, once: where nothing can be written, and each test says what it leaves behind."""
         return self.engine.test(
             self.worktree.root, [self.scope.write], mutant=mutant, timeout=self.limit, record=record, shuffle=shuffle,
-            only=only, env=env,
+            only=only, env=env, sandbox=Sandbox(()), watch=True,
         )  # fmt: skip
 
     def side_by_side(self, mutants: Iterable[str]) -> dict[str, TestRun]:
@@ -97,19 +99,19 @@ def prove(
     left = list(candidates)
     while left:  # of two with one title the first is judged; the other only if that one does not hold
         due = list({t.title: t for t in reversed(left) if t.title not in taken}.values())[::-1]
-        good, loaded = _runnable(bench, file_with, due, dropped)
+        good, loaded = runnable(bench, file_with, due, dropped)
         alive += good
         inputs |= loaded
         taken |= {t.title for t in good}
         left = [t for t in left if t not in due]
         if not due:
-            dropped += [_dropped(t, Outcome.REJECTED, "the file has a test of this title") for t in left]
+            dropped += [dropping(t, Outcome.REJECTED, "the file has a test of this title") for t in left]
             break
     try:
         proved = _provable(bench, file_with, alive, {s.key for s in survivors}, runs, standing, dropped)
     except _Unjudged as error:
         proved = ()
-        dropped += [_dropped(t, Outcome.UNVERIFIED, str(error)) for t in alive]
+        dropped += [dropping(t, Outcome.UNVERIFIED, str(error)) for t in alive]
     return Verdict(proved, tuple(dropped), tuple(sorted(inputs)))
 
 
@@ -118,27 +120,38 @@ def _provable(
     standing: Collection[str], dropped: list[Dropped],
 ) -> tuple[Proved, ...]:  # fmt: skip
     """Of tests that pass, those that are needed, steady, and harmless to the tests beside them."""
+    spare: dict[str, Dropped] = {}  # of no use beside the others, as long as none of those turns out to be bad
+    spared: list[Test] = []
     while alive:
         text = file_with(alive)
-        matrix = _kills(bench, text, alive, wanted)
+        matrix, told = _kills(bench, text, alive, wanted)
         needed = cover(
             {t.title: matrix.get(t.title, {}) for t in alive}, {t.title: len(t.code) for t in alive}, standing
         )
-        bad: dict[str, Dropped] = {}
+        bad = {
+            title: dropping(t, Outcome.REJECTED, told[title], failed=True) for t in alive if (title := t.title) in told
+        }
         for test in alive:
-            if test.title not in needed:
-                useless = not matrix.get(test.title)
-                reason = KILLS_NOTHING if useless else "every mutant it kills is killed by another test"
-                bad[test.title] = _dropped(test, Outcome.REJECTED, reason, failed=useless)
-        bad = bad or _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
-        bad = bad or _harmful(bench, file_with, alive)
-        if not bad:
-            return tuple(
-                Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
-                for t in alive
-            )
+            if test.title not in needed and test.title not in bad and not matrix.get(test.title):
+                bad[test.title] = dropping(test, Outcome.REJECTED, KILLS_NOTHING, failed=True)
+        idle = [t for t in alive if t.title not in needed and t.title not in bad]
+        if idle:
+            reason = "every mutant it kills is killed by another test"
+            spare.update({t.title: dropping(t, Outcome.REJECTED, reason) for t in idle})
+            spared += idle
+        elif not bad:
+            bad = _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
+            bad = bad or _harmful(bench, file_with, alive)
+            if not bad:
+                dropped += spare.values()
+                return tuple(
+                    Proved(attrs.evolve(t, kills=tuple(sorted(matrix[t.title]))), dict(sorted(matrix[t.title].items())))
+                    for t in alive
+                )
+            alive, spare, spared = [*alive, *spared], {}, []  # what the bad ones killed may be killed by these
         dropped += bad.values()
-        alive = [t for t in alive if t.title not in bad]  # with fewer tests it is another text: judge that
+        alive = [t for t in alive if t.title not in bad and t.title not in spare]  # another text: judge that
+    dropped += spare.values()
     return ()
 
 
@@ -149,29 +162,34 @@ def holds(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple
     bench.write(text)
     run = bench.run()
     if run.outcome is not Outcome.OK:
-        return tuple(_dropped(t, run.outcome, run.detail) for t in tests)
+        return tuple(dropping(t, run.outcome, run.detail) for t in tests)
     try:
-        return _failing(bench, text, proved, runs)
+        return _failing(bench, text, proved, runs, {t.title: t.left for t in run.tests if t.left})
     except _Unjudged as error:
-        return tuple(_dropped(t, Outcome.UNVERIFIED, str(error)) for t in tests)
+        return tuple(dropping(t, Outcome.UNVERIFIED, str(error)) for t in tests)
 
 
-def _failing(bench: Bench, text: str, proved: Sequence[Proved], runs: int) -> tuple[Dropped, ...]:
-    """Of tests that can be run, those that do not hold. Raises _Unjudged."""
+def _failing(
+    bench: Bench, text: str, proved: Sequence[Proved], runs: int, left: Mapping[str, str]
+) -> tuple[Dropped, ...]:
+    """Of tests that can be run, those that do not hold. left: title -> what it left behind. Raises _Unjudged."""
     tests = [p.test for p in proved]
     failing: list[Dropped] = []
-    matrix = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    matrix, told = _kills(bench, text, tests, {k for p in proved for k in p.how})
+    told = {**left, **told}
     unsteady = _unsteady(bench, text, tests, runs) or _leaning(bench, text, tests)
     for p in proved:
         lost = [k for k in p.how if k not in matrix.get(p.test.title, {})]
         if p.test.title in unsteady:
             failing.append(unsteady[p.test.title])
+        elif p.test.title in told:
+            failing.append(dropping(p.test, Outcome.REJECTED, told[p.test.title]))
         elif lost:
-            failing.append(_dropped(p.test, Outcome.REJECTED, f"{len(lost)} of {len(p.how)} kills are lost"))
+            failing.append(dropping(p.test, Outcome.REJECTED, f"{len(lost)} of {len(p.how)} kills are lost"))
     if not failing:
         without = functools.reduce(bench.engine.suite.remove, (t.title for t in tests), text)
         if problem := _beside(bench, text, _standing(bench, without)):
-            return tuple(_dropped(t, *problem) for t in tests)
+            return tuple(dropping(t, *problem) for t in tests)
     return tuple(failing)
 
 
@@ -198,46 +216,22 @@ def cover(
     return frozenset(stay.union(chosen))
 
 
-def _runnable(
-    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: list[Test], dropped: list[Dropped]
-) -> tuple[list[Test], set[str]]:
-    """The tests that pass once on the original and touch nothing; the files that were loaded."""
-    if not tests:
-        return [], set()
-    bench.write(file_with(tests))
-    run = bench.run(record=True)
-    strayed = [p for p in bench.worktree.changed() if p != bench.scope.write]
-    if run.outcome is not Outcome.OK or strayed:
-        if len(tests) == 1:
-            outcome = Outcome.OUTSIDE_SCOPE if strayed else run.outcome
-            reason = f"it wrote {', '.join(strayed)}" if strayed else run.detail
-            dropped.append(_dropped(tests[0], outcome, reason, failed=True))
-            return [], set()
-        # One test that does not load takes all others with it: find it by halves.
-        middle = len(tests) // 2
-        first, loaded = _runnable(bench, file_with, tests[:middle], dropped)
-        second, more = _runnable(bench, file_with, tests[middle:], dropped)
-        return first + second, loaded | more
-    failed = {t.title: t.message for t in run.failed}
-    good = []
-    for test in tests:
-        if test.title in run.passed and test.title not in failed:
-            good.append(test)
-        else:
-            said = failed.get(test.title)
-            reason = f"it fails on the original: {said}" if said is not None else "no test of this title ran"
-            dropped.append(_dropped(test, Outcome.REJECTED, reason, failed=True))
-    return good, set(run.inputs)
-
-
-def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> dict[str, dict[str, str]]:
-    """title -> mutant key -> how it failed there, for this text: one fresh process a mutant tells it of every test."""
+def _kills(
+    bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]
+) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """title -> mutant key -> how it failed there, for this text: one fresh process a mutant tells it of every test.
+    And title -> why not, of tests that fail in that code also with no mutant on: they would fail with any."""
     bench.write(text)
     bench.lay_switch()
-    titles = {t.title for t in tests}
     plain = bench.run("")
     if plain.outcome is not Outcome.OK:
         raise _Unjudged(f"{plain.outcome} in the code with the mutants, none of them on: {plain.detail}")
+    told = {
+        t.title: "it fails in the code with the mutants, none of them on: it looks at the code's text"
+        for t in tests
+        if t.title not in plain.passed
+    }
+    titles = {t.title for t in tests} - told.keys()
     ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
     matrix: dict[str, dict[str, str]] = {}
     due = [i for i in ids if titles.intersection(plain.reached.get(i, ()))]
@@ -247,7 +241,7 @@ def _kills(bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]) -> 
         for result in run.failed:
             if result.title in titles and result.kind in KILLS:
                 matrix.setdefault(result.title, {})[ids[id_]] = result.kind
-    return matrix
+    return matrix, told
 
 
 def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict[str, Dropped]:
@@ -259,7 +253,7 @@ def _unsteady(bench: Bench, text: str, tests: Sequence[Test], runs: int) -> dict
         passes = sum(run.outcome is Outcome.OK and test.title in run.passed for run in all_runs)
         if passes < runs:
             reason = f"it passes on the original in {passes} of {runs} runs"
-            reasons[test.title] = _dropped(test, Outcome.REJECTED, reason, failed=True)
+            reasons[test.title] = dropping(test, Outcome.REJECTED, reason, failed=True)
     return reasons
 
 
@@ -272,7 +266,7 @@ def _harmful(bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Se
         return {}
     alone = {t.title: _beside(bench, file_with([t]), standing) for t in tests} if len(tests) > 1 else {}
     guilty = {title: problem for title, problem in alone.items() if problem} or {t.title: together for t in tests}
-    return {t.title: _dropped(t, *guilty[t.title], failed=True) for t in tests if t.title in guilty}
+    return {t.title: dropping(t, *guilty[t.title], failed=True) for t in tests if t.title in guilty}
 
 
 def elsewhere() -> dict[str, str]:
@@ -291,7 +285,7 @@ def _leaning(bench: Bench, text: str, tests: Sequence[Test]) -> dict[str, Droppe
     there = elsewhere()
     runs = process.side_by_side(lambda test: bench.run(only=test.title, env=there), tests, bench.workers)
     return {
-        test.title: _dropped(test, Outcome.REJECTED, f"alone and with TZ={there['TZ']} {_why(run)}", failed=True)
+        test.title: dropping(test, Outcome.REJECTED, f"alone and with TZ={there['TZ']} {_why(run)}", failed=True)
         for test, run in zip(tests, runs, strict=True)
         if run.outcome is not Outcome.OK or test.title not in run.passed
     }
@@ -301,38 +295,44 @@ def _why(run: TestRun) -> str:
     return f"it fails: {run.failed[0].message}" if run.failed else run.detail or "it does not run"
 
 
-def _covering(bench: Bench, text: str) -> TestRun:
+@attrs.frozen
+class _Standing:
+    """The covering tests that pass without what is judged, by file and title, and the sandbox that they do it in. None:
+    they need what a sandbox refuses, and run as their authors run them."""
+
+    passing: Counter[tuple[str, str]]
+    sandbox: Sandbox | None
+
+
+def _covering(bench: Bench, text: str, sandbox: Sandbox | None) -> TestRun:
     """The whole covering suite, once, with this text of the write file."""
     bench.write(text)
     files = sorted({*bench.tests, *([bench.scope.write] if text else [])})
-    return bench.engine.test(bench.worktree.root, files, timeout=max(60.0, 10 * bench.seconds))
+    return bench.engine.test(bench.worktree.root, files, timeout=max(60.0, 10 * bench.seconds), sandbox=sandbox)
 
 
-def _standing(bench: Bench, text: str) -> Counter[tuple[str, str]]:
-    """File and title of each covering test that passes with this text of the write file. Raises _Unjudged."""
-    run = _covering(bench, text)
-    if not run.green:
-        raise _Unjudged(f"the covering tests are not green by themselves any more: {_why(run)}")
-    return Counter((t.file, t.title) for t in run.tests if t.state == "passed")
+def _standing(bench: Bench, text: str) -> _Standing:
+    """What stands with this text of the write file. Raises _Unjudged."""
+    for sandbox in (Sandbox((bench.worktree.root,)), None):
+        run = _covering(bench, text, sandbox)
+        if run.green:
+            return _Standing(Counter((t.file, t.title) for t in run.tests if t.state == "passed"), sandbox)
+    raise _Unjudged(f"the covering tests are not green by themselves any more: {_why(run)}")
 
 
-def _beside(bench: Bench, text: str, standing: Counter[tuple[str, str]]) -> tuple[Outcome, str] | None:
+def _beside(bench: Bench, text: str, standing: _Standing) -> tuple[Outcome, str] | None:
     """Whether the whole covering suite is green with the file in it, with every test that stood still run, and git sees
     no other change."""
-    run = _covering(bench, text)
+    run = _covering(bench, text, standing.sandbox)
     if run.outcome is not Outcome.OK:
         return run.outcome, run.detail
     if run.failed:
         first = run.failed[0]
         return Outcome.REJECTED, f"beside it, {first.file}: {first.title} fails: {first.message}"
-    missing = standing - Counter((t.file, t.title) for t in run.tests if t.state == "passed")
+    missing = standing.passing - Counter((t.file, t.title) for t in run.tests if t.state == "passed")
     if missing:
         file, title = min(missing)
         return Outcome.REJECTED, f"beside it, {file}: {title} is skipped, or not there any more"
     if strayed := [p for p in bench.worktree.changed() if p != bench.scope.write]:
         return Outcome.OUTSIDE_SCOPE, f"the tests wrote {', '.join(strayed)}"
     return None
-
-
-def _dropped(test: Test, outcome: Outcome, reason: str, failed: bool = False) -> Dropped:
-    return Dropped(test.title, outcome, reason, test.code, test.kills, failed)

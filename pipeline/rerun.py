@@ -17,6 +17,7 @@ from pipeline import process
 from pipeline.engines import Engine, TestRun
 from pipeline.mutants import described, with_kill
 from pipeline.results import Kill, Outcome
+from pipeline.sandbox import Sandbox
 from pipeline.store import Proof, Stored
 from pipeline.worktree import Worktree
 
@@ -99,7 +100,7 @@ def rerun(
 
         return process.side_by_side(borrowed, items, len(worktrees))
 
-    test = functools.partial(engine.test, files=[write], timeout=limit)
+    test = functools.partial(engine.test, files=[write], timeout=limit, sandbox=Sandbox(()))
     orders = range(FIRST_SEED, FIRST_SEED + max(runs, *(each.proof.runs for each in landed)))
     shuffled = spread(lambda root, seed: test(root, shuffle=seed), orders)
     alone = spread(lambda root, each: test(root, only=each.title, env=each.proof.elsewhere), landed)

@@ -10,13 +10,13 @@ import functools
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from pipeline import filescopes, heartbeat, ledger, patterns, process, unchanged
+from pipeline import filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
 from pipeline.action import Refusal
 from pipeline.contents import Holdings, Place
 from pipeline.engines import Engine, EngineError, get_engine
@@ -24,7 +24,7 @@ from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
-from pipeline.results import BESIDE, dump, find, write_bytes
+from pipeline.results import BESIDE, Dropped, dump, find, write_bytes
 from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
@@ -258,7 +258,7 @@ class Session:
             self.ledger.write(
                 "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
                 selected=len(info.selected), scopes=info.scopes, orphans_ended=ended, calls_waited_for=waited,
-                took_over=dead and dead.get("run"),
+                took_over=dead and dead.get("run"), sandbox=sandbox.missing() or "enforced",
             )  # fmt: skip
         except BaseException as error:  # Ctrl-C too
             self._stack.close()
@@ -323,6 +323,14 @@ class Session:
         """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""
         calls = (e for e in ledger.events(self.ledger_path) if e["event"] == "call")
         return any(e["reply"] == reply and e["ended"] >= since for e in calls)
+
+    def drop(self, scope: str, round_: int, dropped: Iterable[Dropped]) -> None:
+        """Candidates that did not become tests, each with its outcome."""
+        for d in dropped:
+            self.ledger.write(
+                "candidate-dropped", scope=scope, round=round_, title=d.title, outcome=d.outcome,
+                reason=d.reason.split("\n")[0],
+            )  # fmt: skip
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:
         try:

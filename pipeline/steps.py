@@ -118,6 +118,7 @@ class Steps:
 
     def _candidates(self, scope: Scope, round_: int, candidates: Candidates) -> Attempt:
         self._write(scope, f"candidates.{round_}.json", candidates)
+        self.session.drop(scope.name, round_, candidates.dropped)
         line = f"{len(candidates.tests)} candidates" if candidates.outcome is Outcome.OK else candidates.detail
         fields = {"candidates": len(candidates.tests), "detail": candidates.detail}
         return Attempt(candidates.outcome, line=line.split("\n")[0], fields=fields)
@@ -138,6 +139,7 @@ class Steps:
                 proofs = Proofs(error.outcome, str(error), inputs=inputs)
         killed = {k for p in proofs.proved for k in p.how}
         self._write(scope, f"proofs.{round_}.json", proofs)
+        self.session.drop(name, round_, proofs.dropped)
         left = tuple(s for s in survivors if s.key not in killed)
         self._write(scope, f"survivors.{round_}.json", Survivors(left))
         line = f"{len(proofs.proved)} tests proved, {len(killed)} mutants killed, {len(left)} left"

@@ -24,6 +24,7 @@ from pipeline.host import RunInfo, Slot
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import Mutant, Raw, Status, identify
 from pipeline.results import Candidates, Landed, Outcome, Test, dump, load
+from pipeline.sandbox import Sandbox
 from pipeline.session import Session
 from pipeline.steps import Steps
 
@@ -75,7 +76,8 @@ class StandIn:
 
     def test(
         self, root: Path, files: Sequence[str] | None, *, mutant: str | None = None, timeout: float,
-        record: bool = False, shuffle: int | None = None,
+        record: bool = False, shuffle: int | None = None, only: str | None = None,
+        env: Mapping[str, str] | None = None, sandbox: Sandbox | None = None, watch: bool = False,
     ) -> TestRun:  # fmt: skip
         results, reached, inputs = [], dict[str, tuple[str, ...]](), list[str]()
         for file in files or ():

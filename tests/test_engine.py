@@ -16,7 +16,7 @@ from conftest import PLAN, make_world
 from pipeline.engines import EngineError, Measured
 from pipeline.engines.stryker_js import StrykerJS
 from pipeline.model import EngineConfig, Scope
-from pipeline.mutants import Mutant, Status
+from pipeline.mutants import Mutant, Status, mutate
 from pipeline.results import Outcome
 
 ASSERT = "import assert from 'node:assert/strict';\n"
@@ -234,6 +234,22 @@ def test_one_test_of_a_file_is_run_alone_with_variables_of_its_own(project: Proj
     assert StrykerJS(EngineConfig()).test(project.root, None, timeout=60, only="b").outcome is Outcome.NO_TESTS
 
 
+def test_a_place_after_an_emoji_is_where_the_engine_says(project: Project) -> None:
+    project.write(
+        {
+            "src/sign.js": "export function sign(n) {\n  return '\U0001f642' + (n < 0 ? 'minus' : 'plus');\n}\n",
+            "test/sign.test.js": SIGN["test/sign.test.js"]
+            .replace("'minus'", "'\U0001f642minus'")
+            .replace("'plus'", "'\U0001f642plus'"),
+        }
+    )
+    mutants = project.measure("sign")["sign"].mutants
+    assert {"n < 0", "'minus'", "'plus'", "'\U0001f642'"} <= {m.original for m in mutants}
+    source = (project.root / "src/sign.js").read_text()
+    (less,) = (m for m in mutants if m.replacement == "n <= 0")
+    assert mutate(source, less) == source.replace("n < 0", "n <= 0")
+
+
 # -- bad ends
 
 ENDS: dict[str, tuple[dict[str, str], Outcome, str]] = {
@@ -358,8 +374,8 @@ def test_a_name_full_of_pattern_characters_is_that_one_file(project: Project, na
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        ("r.files = {};", "the report has no mutant of src/even.js, which holds some"),
-        ("for (const f of Object.values(r.files)) f.mutants = [];", "the report has no mutant of src/even.js"),
+        ("r.files = {};", "it has no mutant of src/even.js, which holds some"),
+        ("for (const f of Object.values(r.files)) f.mutants = [];", "it has no mutant of src/even.js"),
         (
             "for (const f of Object.values(r.files)) for (const m of f.mutants) m.status = 'Timeout';",
             "mutants timed out: nothing was judged",

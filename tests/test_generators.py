@@ -284,6 +284,42 @@ def test_one_bad_test_costs_only_itself() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"file": "src/tier.js"}, "file: src/tier.js"),
+        ({"path": "../../.bashrc"}, "path: ../../.bashrc"),
+        ({"delete": ["test/tier.test.js"]}, "delete: ['test/tier.test.js']"),
+    ],
+)
+def test_a_reply_that_names_files_is_outside_of_its_scope_and_its_other_tests_are_read(
+    more: dict[str, Any], named: str
+) -> None:
+    other = unit(CODE.replace("exactly 10", "precisely 10"))
+    parsed = reply.parse(said({**unit(), **more}, other), ask())
+    assert [t.title for t in parsed.tests] == ["is high at precisely 10"]
+    (refused,) = parsed.refused
+    assert refused.outcome is Outcome.OUTSIDE_SCOPE and refused.title == "is high at exactly 10"
+    assert named in refused.reason and "tests go to test/tier.mutants.test.js" in refused.reason
+    beside = reply.parse(json.dumps({"tests": [unit()], **more}), ask())
+    assert len(beside.tests) == 1
+    assert [(r.title, r.outcome) for r in beside.refused] == [("", Outcome.OUTSIDE_SCOPE)]
+
+
+def test_a_reply_may_name_the_file_that_tests_go_to() -> None:
+    assert reply.parse(said({**unit(), "file": ask().write}), ask()).refused == ()
+
+
+@pytest.mark.parametrize(
+    "code", ["it('x', assert.ok(1), () => {});", "it('x', f(() => { assert.ok(1); }));", "it('x');"]
+)
+def test_what_follows_a_title_must_be_a_function(code: str) -> None:
+    assert refusal(unit(code)) in (
+        "after its title comes something else than a function",
+        "the title is not a plain string",
+    )
+
+
 @pytest.mark.parametrize("kills", [[3], [0], ["k3"], [True], [1.0], [None], [1, 99], [[1]]])
 def test_a_claim_on_a_mutant_that_was_not_asked_about_is_refused(kills: list[Any]) -> None:
     assert refusal(unit(kills=kills)).startswith("it claims a mutant that was not asked about")
@@ -314,6 +350,8 @@ def body(statement: str) -> dict[str, Any]:
         ("it.only('x', () => {});", "only or skip"),
         ("describe.skip('x', () => {});", "only or skip"),
         ("this.skip();", "only or skip"),
+        ("tier['constructor']('return 1')();", "['constructor']: what it must not reach, by its name"),
+        ("const get = fetch;", "network"),
         ("xit('x', () => {});", "only or skip"),
         ("it['only']('x', () => {});", "only or skip"),
         ("it('y', () => {});", "a test in the test"),

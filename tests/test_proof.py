@@ -19,6 +19,7 @@ from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.model import Scope
 from pipeline.proof import Bench, cover, holds, prove
 from pipeline.results import Dropped, Outcome, Survivor, Test
+from pipeline.sandbox import Sandbox
 from pipeline.worktree import Worktree
 
 WRITE = "x.mutants.test.js"
@@ -41,25 +42,35 @@ class Place:
 @attrs.define
 class Runs:
     """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms, skips
-    (another), leans (on a test beside it), local (to its time zone)."""
+    (another), leans (on a test beside it), local (to its time zone), reads (it fails in the code with mutants), leaves,
+    spoils (those after it fail), ends (the process)."""
 
     broken: str = ""  # the outcome of every run that has a switch laid
+    needy: bool = False  # the covering tests fail in a sandbox
+    boxes: list[tuple[bool, Sandbox | None]] = attrs.field(
+        factory=list
+    )  # of each run: the write file alone? where may it write?
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     count: Counter[str] = attrs.field(factory=Counter)
 
     def test(
         self, root: Path, files: Sequence[str], *, mutant: str | None = None, timeout: float, record: bool = False,
         shuffle: int | None = None, only: str | None = None, env: Mapping[str, str] | None = None,
+        sandbox: Sandbox | None = None, watch: bool = False,
     ) -> TestRun:  # fmt: skip
-        if not (root / WRITE).exists() or not (root / WRITE).read_text():
-            return TestRun(Outcome.OK, "", (TestResult("x.test.js", "own", "passed"),))
-        bodies = {self.suite.titles(b)[0]: b for b in self.suite.bodies((root / WRITE).read_text())}
+        text = (root / WRITE).read_text() if (root / WRITE).exists() else ""
+        bodies = {self.suite.titles(b)[0]: b for b in self.suite.bodies(text)}
         if any("breaks" in b for b in bodies.values()):
             return TestRun(Outcome.BUILD_ERROR, "SyntaxError")
+        self.boxes.append((files == [WRITE], sandbox))
+        for title, body in bodies.items():
+            if "ends" in body:
+                return TestRun(Outcome.CRASHED, "died", running=title)
         if mutant is not None and self.broken:
             return TestRun(Outcome(self.broken), "it did not end")
         reached: dict[str, tuple[str, ...]] = {}
         tests = []
+        spoilt = False
         for title, body in bodies.items():
             if only not in (None, title):
                 continue
@@ -67,10 +78,14 @@ class Runs:
             for key in kills:
                 reached[key] = (*reached.get(key, ()), title)
             bad = "fails" in body or mutant in kills or ("flaky" in body and shuffle == 3)
-            bad = bad or ("leans" in body and only is not None) or ("local" in body and "TZ" in (env or {}))
-            tests.append(TestResult(WRITE, title, "failed" if bad else "passed", "assertion" if bad else "", "so"))
-        if len(files) > 1:
-            harmed = any("harms" in b for b in bodies.values())
+            bad |= spoilt or ("reads" in body and mutant is not None)
+            bad |= ("leans" in body and only is not None) or ("local" in body and "TZ" in (env or {}))
+            spoilt |= "spoils" in body
+            left = "it leaves x changed" if "leaves" in body and watch else ""
+            state, kind = ("failed", "assertion") if bad else ("passed", "")
+            tests.append(TestResult(WRITE, title, state, kind, "so", left))
+        if files != [WRITE]:
+            harmed = any("harms" in b for b in bodies.values()) or (self.needy and sandbox is not None)
             skipped = any("skips" in b for b in bodies.values())
             state = "failed" if harmed else "skipped" if skipped else "passed"
             tests.append(TestResult("x.test.js", "own", state, "other", "harmed"))
@@ -116,8 +131,15 @@ def test_each_test_is_credited_with_what_it_was_seen_to_kill_whatever_it_claims(
         ("kills(b); local", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham it fails: so"),
         ("kills(b); harms", Outcome.REJECTED, "beside it, x.test.js: own fails: harmed"),
         ("kills(b); skips", Outcome.REJECTED, "beside it, x.test.js: own is skipped, or not there any more"),
+        (
+            "kills(b); reads", Outcome.REJECTED,
+            "it fails in the code with the mutants, none of them on: it looks at the code's text",
+        ),
+        ("kills(b); leaves", Outcome.REJECTED, "it leaves x changed"),
+        ("kills(b); spoils", Outcome.REJECTED, "after it, 'good c' fails"),
+        ("kills(b); ends", Outcome.CRASHED, "died"),
     ],
-)
+)  # fmt: skip
 def test_one_bad_test_is_dropped_with_its_reason_and_takes_no_other_with_it(
     bench: Bench, does: str, outcome: Outcome, reason: str
 ) -> None:
@@ -131,6 +153,41 @@ def test_a_test_whose_kills_others_have_is_dropped_without_having_failed(bench: 
     proved, dropped = judge(bench, candidate("a", "kills(a)"), candidate("b", "kills(a); kills(b)"))
     assert proved == {"b": ("a", "b")}
     assert not dropped["a"].failed and dropped["a"].reason == "every mutant it kills is killed by another test"
+
+
+def test_a_test_that_spoils_those_after_it_is_told_from_them_wherever_it_stands(bench: Bench) -> None:
+    good = [candidate(f"good {k}", f"kills({k})") for k in "ab"]
+    bad = candidate("bad", "kills(c); spoils")
+    for tests in ([bad, *good], [good[0], bad, good[1]], [*good, bad]):
+        proved, dropped = judge(bench, *tests)
+        assert proved.keys() == {"good a", "good b"}
+        assert re.fullmatch("after it, 'good [ab]' fails", dropped["bad"].reason)
+
+
+def test_what_a_bad_test_made_needless_is_not_lost_with_it(bench: Bench) -> None:
+    cheap, dear = candidate("cheap", "kills(a); flaky"), candidate("dear", "kills(a);         ;")
+    proved, dropped = judge(bench, cheap, dear)
+    assert proved == {"dear": ("a",)}
+    assert dropped.keys() == {"cheap"} and "4 of 5 runs" in dropped["cheap"].reason
+
+
+def test_what_nobody_has_read_runs_in_a_sandbox_always_and_by_itself_may_write_nowhere(bench: Bench) -> None:
+    judge(bench, candidate("a", "kills(a)"), candidate("bad", "kills(b); harms"))
+    boxes = cast(Runs, bench.engine).boxes
+    assert {box for alone, box in boxes if alone} == {Sandbox(())}
+    assert {box for alone, box in boxes if not alone} == {Sandbox((bench.worktree.root,))}
+
+
+def test_where_the_projects_own_tests_need_more_than_a_sandbox_allows_they_are_run_beside_it_without(
+    bench: Bench,
+) -> None:
+    cast(Runs, bench.engine).needy = True
+    proved, dropped = judge(bench, candidate("a", "kills(a)"), candidate("bad", "kills(b); harms"))
+    assert proved == {"a": ("a",)}
+    assert dropped["bad"].reason == "beside it, x.test.js: own fails: harmed"
+    boxes = cast(Runs, bench.engine).boxes
+    assert None in {box for alone, box in boxes if not alone}
+    assert {box for alone, box in boxes if alone} == {Sandbox(())}
 
 
 def test_a_test_that_stands_on_the_branch_stays_when_a_better_one_comes(bench: Bench) -> None:

@@ -11,6 +11,7 @@ import attrs
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import Mutant
 from pipeline.results import Outcome, Test
+from pipeline.sandbox import Sandbox
 
 
 class EngineError(Exception):
@@ -58,6 +59,7 @@ class TestResult:
     state: str  # passed | failed | skipped
     kind: str = ""  # assertion | exception (out of the code under test) | other
     message: str = ""
+    left: str = ""  # what it left changed or open, for the tests after it; only where asked for
 
 
 @attrs.frozen
@@ -76,6 +78,7 @@ class TestRun:
     )  # engine's mutant id -> titles of tests that run it
     seconds: float = 0.0
     cpu_seconds: float | None = None
+    running: str = ""  # where the process ended early: title of the test that was running
 
     @property
     def failed(self) -> tuple[TestResult, ...]:
@@ -152,12 +155,16 @@ class Engine(Protocol):
         shuffle: int | None = None,
         only: str | None = None,
         env: Mapping[str, str] | None = None,
+        sandbox: Sandbox | None = None,
+        watch: bool = False,
     ) -> TestRun:
         """Run test files (None: all) once in a fresh process, on the code as it stands in `root`.
 
         mutant: the engine's id of the mutant to switch on ("" for none, with coverage in `reached`), where a switch
         has been laid over `root`. timeout: seconds. record: say which project files were loaded. shuffle: seed of the
-        tests' order. only: the title of the one test to run. env: variables beside the process's own.
+        tests' order; from 1 on, also of another day and other random numbers. only: the title of the one test to run.
+        env: variables beside the process's own. sandbox: for tests that nobody has read. watch: say what each test left
+        behind.
         """  # fmt: skip
 
 

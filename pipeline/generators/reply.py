@@ -10,18 +10,23 @@ import json
 import posixpath
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import attrs
 
 from ..engines import javascript
 from ..results import Outcome, Test
-from .base import Ask
+from .base import Ask, one_line
 
 _LONGEST = 1 << 20  # characters: 40 tests are a tenth of it
 _FENCE = re.compile(r"[ \t]*(`{3,})([^`]*)")
 _OBJECT = re.compile(r'\{\s*"')
 _IMPORT = re.compile(r"import\s+(?:(?P<names>[\w$*{}\s,]+?)\s*from\s*)?(?P<q>['\"])(?P<of>[^'\"\n\\]+)(?P=q)\s*;?")
+_FUNCTION = re.compile(
+    r"(?:it|test)\s*\(\s*(['\"`])\s*\1\s*,\s*(?:async\b\s*)?(?:function\b|\([^()]*\)\s*=>|[\w$]+\s*=>)"
+)
+_BY_NAME = re.compile(r"\[\s*(['\"`])(?:constructor|__proto__|only|skip)\1\s*\]")
 _ASSERT = re.compile(r"(node:)?assert(/strict)?")
 # Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -45,7 +50,27 @@ _FORBIDDEN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("Function constructor", _FREE + r"Function\b|\.\s*constructor\s*([(\[`]|\.\s*constructor\b)"),
         ("import or require in the code", _FREE + r"(import|require|createRequire)\b(?!\s*:)"),
         ("global object", _FREE + r"(globalThis|global)\b(?!\s*:)"),
-        ("network", _FREE + r"(fetch|WebSocket|XMLHttpRequest|EventSource)\s*\("),
+        ("network", _FREE + r"(fetch|WebSocket|XMLHttpRequest|EventSource)\b(?!\s*[:=])"),
+    )
+)
+
+
+# Keys by which a reply means files. Where tests go is not for it to say, and it may do nothing else.
+_FILE_KEYS = frozenset(
+    (
+        "file",
+        "files",
+        "filename",
+        "path",
+        "write",
+        "edit",
+        "edits",
+        "patch",
+        "diff",
+        "delete",
+        "remove",
+        "rename",
+        "move",
     )
 )
 
@@ -72,27 +97,32 @@ class Parsed:
 class _Refusal(Exception):
     """Why one test is not tried."""
 
+    def __init__(self, reason: str, outcome: Outcome = Outcome.REJECTED) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
 
 def parse(text: str, ask: Ask, origin: str = "") -> Parsed:
     """The candidate tests in a model's reply to `ask`; their kills are mutant keys. `origin`: the generator's name."""
     if not text.strip():
         return Parsed((), (), Outcome.EMPTY_REPLY, "the reply is empty")
     try:
-        units = _units(text)
+        found = _object(text)
     except _Refusal as refusal:
         return Parsed((), (), Outcome.UNPARSABLE, str(refusal))
-    if units is None:
-        units = _from_code_block(text, ask)
+    units = _from_code_block(text, ask) if found is None else found["tests"]
     if units is None:
         return Parsed((), (), Outcome.UNPARSABLE, "neither the JSON object nor a block of whole tests is in the reply")
     tests: list[Test] = []
     refused: list[Refused] = []
+    if found is not None and (beside := _names_a_file(found, ask)):
+        refused.append(Refused("", Outcome.OUTSIDE_SCOPE, beside))
     taken = set(ask.titles_taken)
     for unit in units:
         try:
             test = _test(unit, ask, taken, origin)
         except _Refusal as refusal:
-            refused.append(Refused(_title(unit), Outcome.REJECTED, str(refusal)))
+            refused.append(Refused(_title(unit), refusal.outcome, str(refusal)))
         else:
             taken.add(test.title)
             tests.append(test)
@@ -103,12 +133,12 @@ def parse(text: str, ask: Ask, origin: str = "") -> Parsed:
     return Parsed(tuple(tests), tuple(refused), Outcome.OK)
 
 
-def _units(text: str) -> Sequence[object] | None:
-    """The tests of the one JSON object that is asked for; None where the reply has no such object."""
+def _object(text: str) -> dict[str, Any] | None:
+    """The one JSON object that is asked for, which has a list of tests; None where the reply has no such object."""
     if len(text) > _LONGEST:
         raise _Refusal(f"a reply of {len(text)} characters")
     decoder = json.JSONDecoder(strict=False)  # models write line breaks into strings
-    found: list[Sequence[object]] = []
+    found: list[dict[str, Any]] = []
     at = 0
     while start := _OBJECT.search(text, at):
         at = start.start() + 1
@@ -121,7 +151,7 @@ def _units(text: str) -> Sequence[object] | None:
         if "tests" in value:
             if not isinstance(value["tests"], list):
                 raise _Refusal('"tests" is not a list')
-            found.append(value["tests"])
+            found.append(value)
     if len(found) > 1:
         raise _Refusal(f"{len(found)} JSON objects with tests, where one was asked for")
     return found[0] if found else None
@@ -160,9 +190,17 @@ def _title(unit: object) -> str:
     return _UNSEEN.sub("?", title[:200]) if isinstance(title, str) else ""
 
 
+def _names_a_file(value: Mapping[str, object], ask: Ask) -> str:
+    """What is said of files in an object of the reply; "" where it is nothing but where the tests will stand anyway."""
+    named = next((key for key in sorted(value.keys() & _FILE_KEYS) if value[key] not in (ask.write, None, "")), None)
+    return f"it names files ({named}: {one_line([str(value[named])], 60)}): tests go to {ask.write}" if named else ""
+
+
 def _test(unit: object, ask: Ask, taken: Collection[str], origin: str) -> Test:
     if not isinstance(unit, dict) or not isinstance(unit.get("code"), str):
         raise _Refusal("malformed: a test is an object with kills, title, imports and code")
+    if named := _names_a_file(unit, ask):
+        raise _Refusal(named, Outcome.OUTSIDE_SCOPE)
     imports = unit.get("imports") or []
     if not isinstance(imports, list) or not all(isinstance(line, str) for line in imports):
         raise _Refusal("malformed: imports is a list of import statements")
@@ -175,6 +213,8 @@ def _test(unit: object, ask: Ask, taken: Collection[str], origin: str) -> Test:
     # The title in the code is the one that runs, whatever stands beside it.
     if not title or not title.strip() or _UNSEEN.search(title):
         raise _Refusal("the title is not a plain string")
+    if not _FUNCTION.match(javascript.blank(code) or ""):
+        raise _Refusal("after its title comes something else than a function")
     if title in taken:
         raise _Refusal("the title is taken")
     if reason := _why_not_code(code, statements):
@@ -232,6 +272,8 @@ def _why_not_code(code: str, imports: Collection[str]) -> str | None:
     for reason, pattern in _FORBIDDEN:
         if pattern.search(text):
             return reason
+    if by_name := _BY_NAME.search(code):
+        return f"{by_name[0]}: what it must not reach, by its name"
     names = "|".join(re.escape(name) for name in sorted(_assertion_names(imports)))
     library = rf"{_FREE}(?:{names})"
     assigned = rf"{library}\s*(?:\.\s*[\w$]+\s*)*(?:=(?![=>])|[-+*/|&?]+=(?!=))|{library}\s*\["

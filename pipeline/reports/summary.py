@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from pipeline import ledger
+from pipeline import ledger, sandbox
 from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import VALIDATION, Scope
@@ -37,6 +38,7 @@ class ScopeOutcome:
     left: int = 0  # survivors after all rounds
     equivalent: int = 0  # of those, what no input seems to tell apart
     disagreements: tuple[str, ...] = ()
+    dropped: Mapping[str, int] = attrs.field(factory=dict)  # outcome -> candidates of models that came to that
 
     @property
     def needs_a_person(self) -> bool:
@@ -135,6 +137,7 @@ def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
         known, after=after, confirmed=said, tests=len(landed.titles), left=len(left.survivors),
         equivalent=len(equivalent.intersection(s.key for s in left.survivors)),
         disagreements=confirmed.disagreements if confirmed else (),
+        dropped=Counter(str(d.outcome) for work in (*candidates[1:], *proofs[1:]) if work for d in work.dropped),
     )  # fmt: skip
     worked = [work for work in (*candidates, *proofs) if work]
     ending, why = _ending(baseline, worked, landed, left, confirmed)
@@ -215,8 +218,22 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
         if o.why:
             first, *rest = o.why.split("\n")
             said += [f"{o.scope}: {o.ending}: {first}", *(f"    {line}" for line in rest)]
+        if o.dropped:
+            counted = ", ".join(f"{n} {outcome}" for outcome, n in sorted(o.dropped.items()))
+            said.append(f"{o.scope}: {sum(o.dropped.values())} of the models' candidates dropped: {counted}")
+        if o.before and o.before.timeout > o.before.killed:
+            detected = o.before.killed + o.before.timeout
+            said.append(
+                f"{o.scope}: {o.before.timeout} of {detected} detected mutants only timed out: "
+                "the score counts them as kills, the honest score does not"
+            )
         said += [f"{o.scope}: the engine disagrees with a proof: {d}" for d in o.disagreements]
     said += dict.fromkeys(session.landing_notes)
+    if (why := sandbox.missing()) and any(e.get("proved") for e in events):
+        said.append(
+            f"no sandbox of the system's: {why}; Node.js alone kept generated tests from files and programs, "
+            "and nothing kept them from the network"
+        )
     said += _lanes(events)
     return "\n".join(said)
 
