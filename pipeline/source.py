@@ -13,7 +13,7 @@ import yaml
 
 Where = tuple[str | int, ...]  # a place in the document: keys and indices from its root
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
@@ -102,7 +102,7 @@ def parse(file: str, raw: bytes) -> Source:
         what = f"byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
         raise PlanErrors([Problem(file, line, "", what)]) from None
     try:
-        loader = _Loader(text)
+        loader = Loader(text)
         root = loader.get_single_node()
         if root is None:
             raise PlanErrors([Problem(file, 1, "", "the document is empty; begin with `version: 1`")])

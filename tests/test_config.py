@@ -235,7 +235,7 @@ def test_the_loader_without_c_reads_the_same_and_gives_no_traceback(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = load(project, EXAMPLE)
-    monkeypatch.setattr(source, "_Loader", yaml.SafeLoader)
+    monkeypatch.setattr(source, "Loader", yaml.SafeLoader)
     assert load(project, EXAMPLE) == plan
     assert problems(project, SHAPE["pools"][0] + "project: shop\n") == SHAPE["pools"][1]
     deep = "1: nested too deeply, or an alias stands inside itself"

@@ -17,7 +17,7 @@ from conftest import DODO, World
 
 from pipeline import config, fragments, reports
 from pipeline.model import Task
-from pipeline.reports.plan import Asked
+from pipeline.reports.plan import Asked, edit
 from pipeline.reports.plan.answer import answer
 from pipeline.session import Session
 
@@ -380,17 +380,110 @@ def test_a_hoist_changes_what_it_must_and_no_other_byte(lab: Lab, layout: str) -
     assert after.replace("\r\n", "").count("\r") == 0
 
 
-@pytest.mark.parametrize("indent", ["", "  "])
-def test_new_items_stay_in_their_list_where_a_key_is_added_behind_it(lab: Lab, indent: str) -> None:
+@pytest.mark.parametrize("keys", [2, 4])
+@pytest.mark.parametrize("inner", [0, 2])
+@pytest.mark.parametrize("outer", [0, 2, 4])
+def test_new_lines_stand_in_as_far_as_their_neighbours(lab: Lab, outer: int, inner: int, keys: int) -> None:
+    out, deep, key = " " * outer, " " * (outer + 2 + inner), " " * keys
     text = (
-        "version: 1\ntasks:\n  - {name: old, run: 'true'}\n"
-        "  - {name: a, run: 'echo >> {fragment}', writes: [x]}\n"
-        f"  - name: join\n    run: cat x.d/* > x\n    writes: [x]\n    needs:\n    {indent}- old   # first\n"
-        "compose: {x: join}\n"
+        f"version: 1\ntasks:\n{out}- {{name: old, run: 'true'}}\n"
+        f"{out}- {{name: a, run: 'echo >> {{fragment}}', writes: [x, y]}}\n"
+        f"{out}- {{name: b, run: 'echo >> {{fragment:x}} >> {{fragment:y}}', writes: [y]}}\n"
+        f"{out}- name: join\n{out}  run: cat x.d/* > x\n{out}  writes: [x]\n{out}  needs:\n{deep}- old   # first\n"
+        f"compose:\n{key}x: join   # this\n"
+    ).replace("'echo >> {fragment}'", "'echo >> {fragment:x} >> {fragment:y}'")
+    assert lab.plan(text, hoist=["x", "y"], write=True)[0] == 0
+    after = lab.world.read("tasks.yaml")
+    join = f"{out}  needs:\n{deep}- old   # first\n{deep}- a\n{out}  reads:\n{deep}- x.d/a\n{out}- name: wire-y\n"
+    assert join in after
+    assert after.endswith(f"compose:\n{key}x: join   # this\n{key}y: wire-y\n")
+
+
+# What ruamel.yaml spells otherwise or puts elsewhere: columns, brackets, commas, comments, headings, ends of lines.
+ODD = """\
+# top
+version:   1
+tasks:
+
+    - {name: old,   run: 'true' }
+    - name: "a"   # one
+      run: >-
+        echo   a
+        >> {fragment}
+      env: { A: "1",B:  'yes' }   # two
+      writes: [ x, # shared
+                y ]
+      # a's last
+
+    # of b
+    - name: b
+      run: 'echo >> {fragment}'
+      reads: [ tasks.yaml, ]
+      writes:
+      - ./x    # three
+
+    # joins
+    - name: join
+      run: cat x.d/* > x
+      needs: [ old,   # first
+               a      # second
+             ]
+      writes: [x]
+      reads:
+      # odd
+      - "dodo.py"   # self
+      # timeout: 60
+
+# Pools: who waits for what
+pools: { net:  1 }
+compose: {x: join}
+# the end"""
+
+
+@pytest.mark.parametrize(("mark", "ending", "end"), [("", "\n", ""), ("\ufeff", "\r\n", "\r\n"), ("", "\n", "\n\n")])
+def test_what_a_hoist_is_not_about_stays_as_it_is(lab: Lab, mark: str, ending: str, end: str) -> None:
+    def encoded(text: str) -> bytes:
+        return (mark + (text + end).replace("\r\n", "\n").replace("\n", ending)).encode()
+
+    (lab.root / "tasks.yaml").write_bytes(encoded(ODD))
+    assert lab.plan(hoist=["x"], write=True)[::2] == (0, "")
+    after = ODD
+    for old, new in [
+        ("[ x, # shared", "[ x.d/a, # shared"),
+        ("- ./x    # three", "- x.d/b    # three"),
+        ("a      # second", "a, b      # second"),
+        (
+            '- "dodo.py"   # self\n      # timeout: 60\n',
+            '- "dodo.py"   # self\n      # timeout: 60\n      - x.d/a\n      - x.d/b\n',
+        ),
+    ]:
+        assert after.count(old) == 1
+        after = after.replace(old, new)
+    assert (lab.root / "tasks.yaml").read_bytes().decode() == encoded(after).decode()
+
+
+def test_a_new_task_comes_before_the_heading_of_what_follows_its_list_and_after_what_is_on_the_last_task(
+    lab: Lab,
+) -> None:
+    text = (
+        "version: 1\ntasks:\n  - {name: a, run: 'echo >> {fragment}', writes: [x]}\n  - name: b\n"
+        "    run: echo >> {fragment}\n    writes:\n    - x   # shared\n    # timeout: 60\n\n# Pools\npools: {net: 1}\n"
     )
     assert lab.plan(text, hoist=["x"], write=True)[0] == 0
-    join = f"    needs:\n    {indent}- old   # first\n    {indent}- a\n    reads: [x.d/a]\ncompose: {{x: join}}\n"
-    assert lab.world.read("tasks.yaml").endswith(join)
+    _, after = lab.world.read("tasks.yaml").split("    - x.d/b   # shared\n    # timeout: 60\n  - name: wire-x\n")
+    assert after.endswith("\n\n# Pools\npools: {net: 1}\ncompose:\n  x: wire-x\n")
+
+
+def test_no_edit_loses_a_comment() -> None:
+    with pytest.raises(edit.Unwritten, match="give each item a line"):
+        edit.edited("a: [x # why\n  , y]\n", [lambda data: data["a"].pop(0)])
+
+
+def test_names_that_yaml_takes_for_something_else_are_put_in_quotes(lab: Lab) -> None:
+    names = ["yes", "010", "1_0", "2001-01-01", "~"]
+    text = tasks(*({"name": name, "writes": ["x"], "run": "echo >> {fragment}"} for name in names))
+    assert lab.plan(text, hoist=["x"], write=True)[0] == 0
+    assert yaml.safe_load(lab.world.read("tasks.yaml"))["tasks"][-1]["needs"] == names
 
 
 def test_the_task_that_composes_a_file_gets_the_new_shares_and_no_wiring_task_is_made(lab: Lab) -> None:
@@ -445,11 +538,30 @@ def test_two_files_are_hoisted_at_once_and_each_command_says_which_share_is_mean
         ),
         (
             "version: 1\ntasks:\n- {name: a, run: '{fragment}', writes: &w [x]}\n- {name: b, run: '{fragment}', writes: *w}\n", "x",
-            "tasks.yaml: tasks[1].writes stands there by an alias or a merge key, which others may share; write it out",
+            "tasks.yaml: tasks[0].writes[0] shares what is to be changed, by an alias or a merge key; write it out",
         ),
         (
             "version: 1\ntasks:\n- &a {name: a, run: '{fragment}', writes: [x]}\n- {<<: *a, name: b}\n", "x",
-            "tasks.yaml: tasks[1].writes stands there by an alias or a merge key, which others may share; write it out",
+            "tasks.yaml: tasks[0].writes[0] shares what is to be changed, by an alias or a merge key; write it out",
+        ),
+        (
+            "version: 1\ntasks:\n- &j {name: join, run: cat, writes: [x]}\n- {<<: *j, name: b, writes: [y]}\n"
+            "- {name: a, run: '{fragment}', writes: [x]}\ncompose: {x: join}\n", "x",
+            "tasks.yaml: tasks[1] shares what is to be changed, by an alias or a merge key; write it out",
+        ),
+        (
+            "version: 1\ntasks:\n- name:\ta\n  run: '{fragment}'\n  writes: [x]\n- {name: b, run: '{fragment}', writes: [x]}\n", "x",
+            "tasks.yaml: line 3: ruamel.yaml, which edits it, cannot read it: found character '\\t' that cannot start any "
+            "token; spell it another way",
+        ),
+        (
+            "version: 1\ntasks:\n- {name: a, run: '{fragment}', writes: [x], doc: 2001-02-30}\n- {name: b, run: '{fragment}', writes: [x]}\n", "x",
+            "tasks.yaml: ruamel.yaml, which edits it, cannot read it: day is out of range for month; spell it another way",
+        ),
+        (
+            "version: 1\nengine:\n  needs:\n  - a\ntasks:\n   - {name: a, run: '{fragment}', writes: [x]}\n"
+            "   - {name: b, run: '{fragment}', writes: [x]}\n", "x",
+            "tasks.yaml: new lines find no place in this layout; indent all lists alike, and give each item a line",
         ),
         (
             tasks(*({"name": n, "writes": ["x"], "reads": ["x"], "run": "{fragment}"} for n in "ab")), "x",

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline import analysis, schedule
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
-from pipeline.reports.plan import Asked, draw, foreign, hoist, judge, text
+from pipeline.reports.plan import Asked, draw, foreign, judge, text
 from pipeline.reports.plan.jobs import Jobs, declared, scopes
 from pipeline.reports.plan.judge import Judged
 from pipeline.session import Session
@@ -35,7 +35,7 @@ def answer(session: Session, asked: Asked) -> int:
         if asked.hoist:
             return _hoist(session, asked)
         return _foreign(asked) if asked.from_ else _plan(session, asked)
-    except (Wrong, hoist.Refused, draw.CannotDraw, PlanErrors) as error:
+    except (Wrong, draw.CannotDraw, PlanErrors) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 
@@ -118,7 +118,14 @@ def _foreign(asked: Asked) -> int:
 
 
 def _hoist(session: Session, asked: Asked) -> int:
-    done = hoist.hoist(Path(session.plan.path), asked.hoist)
+    from pipeline.reports.plan import hoist  # every run has its notes from here, and no use for ruamel.yaml's 25 ms
+
+    try:
+        done = hoist.hoist(Path(session.plan.path), asked.hoist)
+        if asked.write:
+            done.write()
+    except hoist.Refused as error:
+        raise Wrong(str(error)) from None
     capacity = _capacity(session, asked.n)
     before, after = (
         judge.judge(TASKS, declared(plan, session.estimate), capacity) for plan in (session.plan, done.plan)
@@ -126,7 +133,6 @@ def _hoist(session: Session, asked: Asked) -> int:
     print(done.diff)
     print(f"waves: {before.waves.count} → {after.waves.count}; at most {before.width} → {after.width} at once")
     if asked.write:
-        done.write()
         print(f"{os.path.relpath(done.path)} is changed")
     else:
         print("nothing is changed; --write changes it")

@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 import shlex
+import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import attrs
 
 from pipeline import config, fragments, patterns, source
 from pipeline.model import Plan, Task
-from pipeline.reports.plan.edit import Text, Unwritten, unified
+from pipeline.reports.plan import edit
 from pipeline.results import write_bytes
-from pipeline.source import PlanErrors, Where, nearest, spelled
+from pipeline.source import PlanErrors, nearest
+from pipeline.worktree import git
 
 BASE = "0-base"  # what the file held before: the first of its fragments
 
@@ -62,46 +64,66 @@ def hoist(path: Path, shared: Sequence[str]) -> Hoisted:
     plan = config.of_text(path, raw)
     before = raw.decode()
     mark = "\ufeff" if before.startswith("\ufeff") else ""
-    parsed = source.parse(plan.path, raw)
-    text = Text(before.removeprefix(mark), parsed.root)
+    changes = _changes(source.parse(plan.path, raw).data, plan, tuple(dict.fromkeys(map(posixpath.normpath, shared))))
     try:
-        _change(text, parsed.data, plan, tuple(dict.fromkeys(map(posixpath.normpath, shared))))
-    except Unwritten as error:
-        what = f"{spelled(error.where)} stands there by an alias or a merge key, which others may share; write it out"
-        raise Refused(f"{plan.path}: {what}") from None
-    after = mark + text.result()
+        after = mark + edit.edited(before.removeprefix(mark), changes)
+    except edit.Unwritten as error:
+        raise Refused(f"{plan.path}: {error}") from None
     try:
         changed = config.of_text(path, after.encode())
     except PlanErrors as errors:
         raise Refused(f"{', '.join(shared)}: the changed plan would not load:\n{errors}") from None
-    return Hoisted(path, before, after, unified(os.path.relpath(path), text.text, text.blocks()), changed)
+    return Hoisted(path, before, after, _diff(os.path.relpath(path), before, after), changed)
 
 
-def _change(text: Text, data: Any, plan: Plan, paths: Sequence[str]) -> None:
-    """Hoist each path in the text of the plan. Raises Refused and Unwritten."""
+def _diff(name: str, before: str, after: str) -> str:
+    """Unified."""
+    with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
+        for side, text in (("before", before), ("after", after)):
+            Path(scratch, side).write_bytes(text.encode())
+        options = ("--no-index", "--unified=3", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "--")
+        said = git(Path(scratch), "-c", "core.autocrlf=false", "diff", *options, "before", "after", ok=(0, 1)).text
+    return f"--- a/{name}\n+++ b/{name}\n{said[said.index('@@ ') :]}"
+
+
+def _changes(data: Any, plan: Plan, paths: Sequence[str]) -> list[edit.Change]:
+    """What hoists each path in the data of a tasks.yaml: what replaces first. Raises Refused."""
     numbered = {task.name: index for index, task in enumerate(plan.tasks)}
     writers = {path: _writers(plan, path) for path in paths}
     _check(plan, writers)
-    taken, wired = {*numbered}, {}
+    shares = {path: _shares(plan, path, writers[path]) for path in paths}
+    places = [
+        (at, shares[path][task.name])
+        for path in paths
+        for task in writers[path]
+        for at in _places(data, numbered[task.name], path)
+    ]
+    taken, wired, added = {*numbered}, {}, []
     for path in paths:
-        shares = _shares(plan, path, writers[path])
-        for task in writers[path]:
-            for where in _places(data, numbered[task.name], path):
-                text.replace(patterns.escape(shares[task.name]), *where)
-        by = plan.compose.get(path)
-        if by is None:
+        if (by := plan.compose.get(path)) is None:
             name = _free_name(re.sub(r"[\s:=*?]", "-", f"wire-{posixpath.basename(path)}"), taken)
             taken.add(name)
             wired[path] = name
-            text.append(_wiring(plan, path, name, shares), "tasks")
         elif by != fragments.INCLUDE:
-            composer, at = plan.tasks[numbered[by]], ("tasks", numbered[by])
-            reads = map(patterns.escape, shares.values())
-            for key, has, wanted in (("reads", composer.reads, reads), ("needs", composer.needs, iter(shares))):
+            composer = plan.tasks[numbered[by]]
+            reads = map(patterns.escape, shares[path].values())
+            for key, has, wanted in (("reads", composer.reads, reads), ("needs", composer.needs, iter(shares[path]))):
                 if new := [each for each in wanted if each not in has]:
-                    text.extend(new, *at, key)
-    if wired:
-        text.add_entries(wired, "compose")
+                    added.append((numbered[by], key, new))
+
+    def hand_out(data: Any) -> None:
+        for (task, at), share in places:
+            data["tasks"][task]["writes"][at] = patterns.escape(share)
+
+    def gather(data: Any) -> None:
+        for task, key, new in added:
+            data["tasks"][task].setdefault(key, []).extend(new)
+        data["tasks"].extend(_wiring(plan, path, name, shares[path]) for path, name in wired.items())
+
+    def note(data: Any) -> None:
+        data.setdefault("compose", {}).update(wired)
+
+    return [hand_out, gather, *([note] if wired else [])]
 
 
 def _writers(plan: Plan, path: str) -> list[Task]:
@@ -164,17 +186,16 @@ def _shares(plan: Plan, path: str, writers: Sequence[Task]) -> dict[str, str]:
     return {task.name: there[task.name] for task in plan.tasks if task.name in there}
 
 
-def _places(data: Any, index: int, path: str) -> list[Where]:
-    """Where a task's `writes` names the path. Raises Refused where it does by another name only."""
+def _places(data: Any, index: int, path: str) -> list[tuple[int, int]]:
+    """The task, and where its `writes` names the path. Raises Refused where it does by another name only."""
     task = data["tasks"][index]
-    where: Where = ("tasks", index, "writes")
     found = [
-        (*where, at)
+        (index, at)
         for at, text in enumerate(task["writes"])
         if posixpath.normpath(patterns.unescape(text) or "") == path
     ]
     if not found:
-        raise Refused(f"{task['name']} writes {path} by another name: spell it so in {spelled(where)}")
+        raise Refused(f"{task['name']} writes {path} by another name: spell it so in tasks[{index}].writes")
     return found
 
 
