@@ -419,8 +419,8 @@ tasks:
     - name: b
       run: 'echo >> {fragment}'
       reads: [ tasks.yaml, ]
-      writes:
-      - ./x    # three
+      writes: [ z,
+                ./x ]   # three
 
     # joins
     - name: join
@@ -450,7 +450,7 @@ def test_what_a_hoist_is_not_about_stays_as_it_is(lab: Lab, mark: str, ending: s
     after = ODD
     for old, new in [
         ("[ x, # shared", "[ x.d/a, # shared"),
-        ("- ./x    # three", "- x.d/b    # three"),
+        ("./x ]   # three", "x.d/b ]   # three"),
         ("a      # second", "a, b      # second"),
         (
             '- "dodo.py"   # self\n      # timeout: 60\n',
