@@ -73,8 +73,8 @@ class Freshness:
             branch = self.session.branch
         except Refused:
             return False
-        # What was proved on an edit that is not committed is to be held.
-        uncommitted = self.session.snapshot.uncommitted
+        # What was proved on an edit that is not committed is to be held; the write file lands as HEAD has it.
+        uncommitted = self.session.snapshot.uncommitted - {scope.write}
         to_be_held = any(p and p.proved and not uncommitted.isdisjoint(p.inputs) for p in proofs)
         return branch.on_head and branch.states.get(scope.write) == found.content and not to_be_held
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from conftest import PLAN, World, copy_world, make_world
+from conftest import PLAN, World, copy_world
 
 from pipeline.branch import LandingBranch
 from pipeline.engines import Engine
@@ -242,23 +241,6 @@ def test_a_test_that_a_person_took_out_is_not_put_back(landed: World) -> None:
     assert on(landed) == after
 
 
-def test_a_test_that_a_person_edited_stays_as_they_left_it(landed: World) -> None:
-    def edit(place: Path) -> None:
-        text = (place / LABEL).read_text()
-        (place / LABEL).write_text(text.replace("'sesame seed'", "`sesame seed`"))
-
-    before = on(landed)
-    theirs(landed, edit)
-    text = landed.on_branch(LABEL)
-    assert "1 titles are somebody else's now" in mutate(landed)
-    assert landed.on_branch(LABEL) == text
-    note(landed, "two")
-    mutate(landed)
-    assert landed.on_branch(LABEL) == text
-    assert on(landed) == before
-    at_rest(landed)
-
-
 def test_a_commit_of_somebody_else_is_kept_when_head_moves(landed: World) -> None:
     before = on(landed)
     theirs(landed, lambda place: (place / "theirs.txt").write_text("mine\n"))
@@ -284,14 +266,6 @@ def test_a_branch_that_somebody_merged_head_into_keeps_its_tests(landed: World) 
     assert len(landed.subjects()) == len(set(landed.subjects())) == len(SCOPES) + 1
 
 
-def test_a_commit_of_somebody_else_that_conflicts_parks_and_leaves_the_branch(landed: World) -> None:
-    tip = theirs(landed, lambda place: (place / "notes.txt").write_text("mine\n"))
-    note(landed, "ours")
-    said = mutate(landed, code=1)
-    assert landed.git("rev-parse", BRANCH).strip() == tip
-    assert f"src/cart.js: parked: conflict: commit {tip[:10]} on {BRANCH} does not go onto HEAD" in said
-
-
 def test_a_write_file_goes_when_nothing_but_what_our_tests_imported_is_left_in_it(landed: World) -> None:
     def no_worktree() -> Worktree:
         raise AssertionError("nothing is to be checked out")
@@ -306,37 +280,8 @@ def test_a_write_file_goes_when_nothing_but_what_our_tests_imported_is_left_in_i
     assert branch.without_husk(imports, "test/label.test.js", "HEAD") == imports  # HEAD has that file
 
 
-# -- the user's checkout
+# -- hooks
 
-
-def test_the_checkout_is_the_same_to_the_byte_before_and_after(landed: World) -> None:
-    landed.git("branch", "aside")
-    landed.write("notes.txt", "stashed\n")
-    landed.git("stash", "--quiet")
-    landed.write("notes.txt", "staged\n")
-    landed.git("add", "notes.txt")
-    landed.write("notes.txt", "not staged\n")
-    landed.write("untracked.txt", "mine\n")
-
-    def state() -> list[str]:
-        refs = [r for r in landed.git("for-each-ref").splitlines() if "refs/heads/mutate/" not in r]
-        said = [landed.git("status", "--porcelain=v2", "--branch"), landed.git("stash", "list"), *refs]
-        files = [landed.root / ".git" / "index", *(landed.root / f for f in landed.git("ls-files", "-co").split("\n"))]
-        shas = [
-            hashlib.sha256(f.read_bytes()).hexdigest()
-            for f in files
-            if f.is_file() and "cache" not in f.relative_to(landed.root).parts and "node_modules" not in str(f)
-        ]
-        return [*said, *shas, landed.git("config", "--local", "--list"), landed.git("worktree", "list")]
-
-    before, tests = state(), on(landed)
-    landed.git("branch", "--quiet", "-D", BRANCH)
-    mutate(landed)
-    assert on(landed) == tests
-    assert state() == before
-
-
-# -- hooks, signatures, identity
 
 REFORMATS = """\
 for file in $(git diff --cached --name-only); do
@@ -378,48 +323,6 @@ def test_a_hook_that_fails_or_adds_a_file_parks_with_the_reason(landed: World, t
     assert landed.git("branch", "--list", BRANCH) == ""
 
 
-def test_a_commit_that_cannot_be_signed_parks_with_gits_message(landed: World) -> None:
-    landed.git("branch", "--quiet", "-D", BRANCH)
-    for name, value in (("commit.gpgSign", "true"), ("gpg.program", "/bin/false"), ("user.signingKey", "none")):
-        landed.git("config", name, value)
-    said = mutate(landed, code=1)
-    assert re.search(
-        r"src/label.js: parked: rejected: the commit was refused: git commit: .*gpg failed to sign the data", said
-    )
-    assert landed.git("branch", "--list", BRANCH) == ""
-
-
-def test_without_an_identity_commits_have_a_named_fallback_that_is_said_once(landed: World) -> None:
-    before = on(landed)
-    landed.git("branch", "--quiet", "-D", BRANCH)
-    (landed.root.parent / "gitconfig").write_text("")
-    said = mutate(landed)
-    assert said.count("no git identity is configured: commits are by doit-mutate@localhost.invalid") == 1
-    names = landed.git("log", "--format=%an <%ae> %cn <%ce>", f"HEAD..{BRANCH}").splitlines()
-    assert set(names) == {"doit-mutate <doit-mutate@localhost.invalid> doit-mutate <doit-mutate@localhost.invalid>"}
-    assert on(landed) == before
-
-
-MOVES_THE_BRANCH = """\
-[ -e "{flag}" ] && exit 0
-touch "{flag}"
-export GIT_INDEX_FILE="{flag}.index"
-parent=$(git rev-parse --verify --quiet refs/heads/mutate/main || git rev-parse main)
-git read-tree "$parent"
-git update-index --add --cacheinfo "100644,$(echo mine | git hash-object -w --stdin),theirs.txt"
-git update-ref refs/heads/mutate/main "$(git commit-tree "$(git write-tree)" -p "$parent" -m 'by hand')"
-"""
-
-
-def test_a_branch_moved_by_a_person_while_we_land_loses_nothing_of_theirs(landed: World) -> None:
-    before = on(landed)
-    landed.git("branch", "--force", BRANCH, f"{BRANCH}~1")
-    hook(landed, MOVES_THE_BRANCH.format(flag=landed.root.parent / "flag"))
-    landed.doit("-n", "2", "mutate")
-    assert landed.on_branch("theirs.txt") == "mine\n"
-    assert on(landed) == before
-
-
 # -- refused before anything runs
 
 REFUSALS: dict[str, tuple[Callable[[World], object], str]] = {
@@ -456,54 +359,6 @@ def test_what_cannot_land_is_refused_before_anything_runs(driven: World, case: s
     assert re.search(said.replace("{", r"\{"), done.both)
     assert driven.git("for-each-ref") == refs
     assert (driven.root / "cache" / "ledger.jsonl").read_bytes() == ledger
-
-
-# -- paths and bytes
-
-
-def test_a_write_file_may_have_spaces_brackets_and_letters_of_any_script(tmp_path: Path, node_modules: Path) -> None:
-    path = "test/[pins] für label/ž {x}'s.test.js"
-    plan = ONE_SCOPE.replace("test/{stem}.mutants.test.js", '"' + path.replace("{x}", "(x)") + '"')
-    world = make_world(tmp_path, node_modules, plan)
-    path = path.replace("{x}", "(x)")
-    done = world.doit("-n", "2", "mutate")
-    assert done.ending("src/label.js") == "landed"
-    assert world.titles(path) != []
-    assert world.git("-c", "core.quotePath=false", "diff", "--name-only", "HEAD", BRANCH).rstrip("\n") == path
-    assert "nothing to do" in world.doit("-n", "2", "mutate").out
-
-
-def test_a_project_in_a_folder_of_the_repository_lands_in_that_folder(tmp_path: Path, node_modules: Path) -> None:
-    world = make_world(tmp_path, node_modules, ONE_SCOPE.replace("version: 1", "version: 1\nproject: sub/dir"))
-    (world.root / "sub" / "dir").mkdir(parents=True)
-    for name in ("src", "test", "package.json", "stryker.config.json", "node_modules"):
-        (world.root / name).rename(world.root / "sub" / "dir" / name)
-    world.commit("move")
-    done = world.doit("-n", "2", "mutate")
-    assert done.ending("src/label.js") == "landed"
-    assert world.git("diff", "--name-only", "HEAD", BRANCH).split() == [f"sub/dir/{LABEL}"]
-    assert "nothing to do" in world.doit("-n", "2", "mutate").out
-
-
-def test_a_write_file_with_crlf_and_a_test_of_the_users_keeps_their_bytes(tmp_path: Path, node_modules: Path) -> None:
-    world = make_world(tmp_path, node_modules, ONE_SCOPE)
-    own = (
-        "\ufeffimport assert from 'node:assert';\r\n\r\n// mine\r\n"
-        "it('is mine', () => {\r\n  assert.equal(1, 1);   \r\n});\r\n"
-    ).encode()
-    (world.root / LABEL).write_bytes(own)
-    world.commit("mine")
-    done = world.doit("-n", "2", "mutate")
-    assert done.ending("src/label.js") == "landed"
-    text = (world.on_branch(LABEL) or "").encode()
-    head, tail = own.split(b"\r\n", 1)
-    assert text.startswith(head + b"\r\n") and tail in text
-    assert b"\n" not in text.replace(b"\r\n", b"")
-    assert len(re.findall(rb"^it\(", text, re.M)) > 1
-    assert "nothing to do" in world.doit("-n", "2", "mutate").out
-
-
-# -- edits that are not committed
 
 
 def test_what_is_proved_on_an_edit_waits_for_its_commit_and_then_lands_for_nothing(landed: World) -> None:
