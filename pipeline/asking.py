@@ -20,7 +20,7 @@ from pipeline import process
 from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, read, reply
 from pipeline.host import Slot
 from pipeline.model import Scope
-from pipeline.mutants import Mutant, Status, block, mutate
+from pipeline.mutants import Mutant, Status, mutate
 from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test, write_bytes
 from pipeline.session import Session
 
@@ -96,7 +96,8 @@ class Round:
         mutant = self.known.mutants[survivor.key]
         source = self.known.sources[mutant.file]
         lines = source.split("\n")
-        start, end = block(lines, mutant.line - 1)
+        suite = self.session.engine.suite
+        start, end = suite.excerpt(source, mutant.line)
         after = mutate(source, mutant).split("\n")
         tried = [d for d in self.known.dropped if survivor.key in d.kills]
         earlier = [f"{d.title}: {d.reason.splitlines()[0]}" for d in tried[-4:]]
@@ -114,6 +115,7 @@ class Round:
             status="NoCoverage" if mutant.final is Status.NO_COVERAGE else "Survived",
             earlier=tuple(earlier),
             hint=self.known.unreached.get(survivor.key, ""),
+            outline=suite.outline(source, mutant.line),
         )
 
     def _ask(self, questions: Sequence[Question]) -> Ask:
@@ -126,6 +128,7 @@ class Round:
             files=self.scope.mutate,
             write=self.scope.write,
             framework=suite.framework,
+            language=self.session.engine.language,
             module_imports=tuple(dict.fromkeys(imports)),
             style=tuple(bodies[:2]),
             titles_taken=tuple(dict.fromkeys([*titles, *(t.title for t in self.known.proved)])),

@@ -30,6 +30,11 @@ def _passing(
     bench.write(file_with(tests))
     run = bench.run(record=True)
     strayed = [p for p in bench.worktree.changed() if p != bench.scope.write]
+    if run.outcome is Outcome.BUILD_ERROR and (blamed := {t.title: t.message for t in run.failed}) and not strayed:
+        guilty = [t for t in tests if t.title in blamed]
+        dropped += [dropping(t, Outcome.BUILD_ERROR, blamed[t.title], failed=True) for t in guilty]
+        if guilty:  # the compiler names them: the others are judged without them
+            return _passing(bench, file_with, [t for t in tests if t.title not in blamed], dropped)
     if run.outcome is not Outcome.OK or strayed:
         if len(tests) == 1:
             outcome = Outcome.OUTSIDE_SCOPE if strayed else run.outcome

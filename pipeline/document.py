@@ -47,7 +47,7 @@ class EngineDocument:
     """The program that mutates and tests."""
 
     use: Annotated[
-        Literal["stryker-js"],
+        Literal["stryker-js", "stryker-net"],
         "Which engine",
     ] = "stryker-js"
     concurrency: Annotated[
@@ -57,6 +57,13 @@ class EngineDocument:
     command: Annotated[Argv, "Another engine program, with leading arguments; left out: the project's own"] = ()
     config: Annotated[str | None, PATTERN, "The engine's configuration file, where it isn't found by itself"] = None
     time_limit: Annotated[float, SECONDS, "For one engine run"] = 3600.0
+    max_age: Annotated[float | None, SECONDS, "What was measured longer ago is measured anew; left out: never"] = None
+    project: Annotated[
+        str | None, PATTERN, "stryker-net: the project file that is mutated; left out: the one that the files lie in"
+    ] = None
+    tests: Annotated[
+        str | None, PATTERN, "stryker-net: the test project's file; left out: the one that `write` lies in"
+    ] = None
 
 
 @attrs.frozen

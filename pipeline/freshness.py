@@ -37,13 +37,13 @@ class Freshness:
         if self._find(scope, "survivors.json", Survivors) is None:
             return False
         states = self.session.snapshot.states
-        if any(states.get(path) != state for path, state in found.inputs.items()):
+        if self.session.sameness.changed(found.inputs, states, scope.mutate):
             return False
         try:
             known = self.session.measuring.known(scope, states, Path(self.session.plan.root))
         except EngineError:
             return True  # the engine is not installed here: nothing says that its report would be another
-        return digest(known) == found.known
+        return digest(known) == found.known and self.session.measuring.is_recent(scope, known, states)
 
     def ended_well(self, scope: Scope, name: str, type_: type[Candidates]) -> bool:
         """A call that failed, or a search that broke, is tried again."""
@@ -57,8 +57,7 @@ class Freshness:
             return False
         if self._find(scope, f"survivors.{round_}.json", Survivors) is None:
             return False
-        states = self.session.snapshot.states
-        return all(states.get(path) == state for path, state in found.inputs.items())
+        return not self.session.sameness.changed(found.inputs, self.session.snapshot.states, scope.mutate)
 
     def landed(self, scope: Scope) -> bool:
         """The landing branch, as it is now, stands on HEAD and holds the file that was landed of these proofs."""
@@ -90,9 +89,8 @@ class Freshness:
             states = self.session.branch.states
         except Refused:
             return False
-        return found.content == states.get(scope.write) and all(
-            states.get(path) == state for path, state in found.inputs.items()
-        )
+        same = found.content == states.get(scope.write)
+        return same and not self.session.sameness.changed(found.inputs, states, scope.mutate)
 
     def search_values(self) -> dict[str, Any]:
         """The plan's values that search reads, with the version of what it runs."""

@@ -17,6 +17,7 @@ from pipeline.engines import Engine
 from pipeline.model import Scope
 from pipeline.proof import Bench, holds
 from pipeline.results import Dropped, Landed, Outcome, Proved
+from pipeline.sameness import Sameness
 from pipeline.sandbox import Sandbox
 from pipeline.store import ProofStore, Stored
 from pipeline.worktree import GitError, GitTimeout, Repository, Worktree
@@ -93,6 +94,7 @@ class Landing:
     runs: int  # proof runs on the original
     time_limit: float  # seconds for one commit with its hooks
     uncommitted: frozenset[str]  # paths that differ between the snapshot and the HEAD it was taken on
+    sameness: Sameness
     on: LandingBranch = attrs.field(init=False)
 
     @on.default
@@ -160,7 +162,8 @@ class Landing:
         before = repo.read(start, scope.write) or ""
         stood = self.on.off.get(scope.write) or repo.read(self.on.tip(head), scope.write) or before
         sorted_out = self._sort_out(scope, proved, judged, before, stood, start, refused)
-        differs = sorted(p for p, state in self._differing(inputs, start) if p != scope.write)
+        changed = self.sameness.changed(inputs, repo.files(start), scope.mutate)
+        differs = sorted(p for p in changed if p != scope.write)
         committed = repo.files(head)
         dirty = [p for p in differs if p in self.uncommitted and committed.get(p) != inputs[p]]
         after, commit = before, start
@@ -199,10 +202,6 @@ class Landing:
             Outcome.OK, "", False, content, _titles(sorted_out.ours), _titles(sorted_out.theirs),
             _titles(sorted_out.removed), tuple(f"{t}: {why}" for t, why in sorted(sorted_out.withdrawn.items())),
         )  # fmt: skip
-
-    def _differing(self, inputs: Mapping[str, str], commit: str) -> list[tuple[str, str]]:
-        states = self.repository.files(commit)
-        return [(path, state) for path, state in inputs.items() if states.get(path) != state]
 
     def _sort_out(
         self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], text: str, stood: str, start: str,

@@ -15,6 +15,7 @@ from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status
 from pipeline.proof import KILLS
 from pipeline.results import Outcome
+from pipeline.sameness import Sameness
 from pipeline.store import ActionCache
 from pipeline.worktree import SUBMODULE, Worktree
 
@@ -66,6 +67,8 @@ class Confirmed:
 class Measuring:
     engine: Engine
     cache: ActionCache
+    sameness: Sameness
+    since: float = 0.0  # time.time(); what was measured before is measured anew
 
     def known(self, scope: Scope, states: Mapping[str, str], root: Path) -> Any:
         """All that a scope's report depends on and that is known before anything runs. Raises EngineError."""
@@ -77,6 +80,16 @@ class Measuring:
             "config": {p: states[p] for p in self.engine.config_files() if p in states},
             "reads": scope.reads,
         }
+
+    def is_recent(self, scope: Scope, known: Any, states: Mapping[str, str]) -> bool:
+        """Whether what was measured for `known` may still be used. Without a limit nothing is too old."""
+        return not self.since or self._find(scope, known, states) is not None
+
+    def _find(self, scope: Scope, known: Any, states: Mapping[str, str]) -> Measurement | None:
+        def holds(inputs: Mapping[str, str]) -> bool:
+            return not self.sameness.changed(inputs, states, scope.mutate)
+
+        return self.cache.find(known, holds, Measurement, self.since)
 
     def measure(
         self, worktree: Worktree, tree: str, scopes: Sequence[Scope], workers: int, log: Path
@@ -110,30 +123,35 @@ class Measuring:
     def _find_all(
         self, scopes: Sequence[Scope], known: Mapping[str, Any], states: Mapping[str, str]
     ) -> dict[str, Measurement]:
-        found = {s.name: self.cache.find(known[s.name], states, Measurement) for s in scopes}
+        found = {s.name: self._find(s, known[s.name], states) for s in scopes}
         return {name: attrs.evolve(m, cached=True) for name, m in found.items() if m is not None}
 
     def _audited(self, worktree: Worktree, tree: str, measured: Measured, workers: int) -> Measured:
-        """Run the existing covering tests against each survivor in a fresh process.
+        """Run the existing covering tests against each survivor in a fresh process; where kills are doubtful, against
+        each killed one too.
 
-        One that a test fails on there is a false survivor: state that the engine's process had kept hid the kill.
+        One that a test fails on there is a false survivor: state that the engine's process had kept hid the kill. Kept
+        state can make a test fail, too, on a mutant that it does not see.
         """
         assert measured.switch is not None
         ids = measured.switch.ids
-        due = [m for m in measured.mutants if m.status is Status.SURVIVED and measured.reached.get(m.key)]
+        wanted = (Status.SURVIVED, Status.KILLED) if measured.doubtful else (Status.SURVIVED,)
+        due = [m for m in measured.mutants if m.status in wanted and measured.reached.get(m.key)]
         if not due:
             return measured
         worktree.reset(tree)
-        for file, text in measured.switch.files.items():
-            (worktree.root / file).write_text(text)
+        measured.switch.lay(worktree.root)
         limit = max(10.0, 10 * measured.seconds)
 
         def fresh(mutant: Mutant) -> Status | None:
             run = self.engine.test(worktree.root, measured.reached[mutant.key], mutant=ids[mutant.key], timeout=limit)
             if run.outcome is Outcome.TIME_LIMIT:
                 return Status.TIMEOUT
-            killed = run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed)
-            return Status.KILLED if killed else None
+            if run.outcome is not Outcome.OK:
+                return None
+            if mutant.status is Status.KILLED:
+                return None if run.failed else Status.SURVIVED
+            return Status.KILLED if any(t.kind in KILLS for t in run.failed) else None
 
         said = dict(zip((m.key for m in due), process.side_by_side(fresh, due, workers), strict=True))
         worktree.reset(tree)

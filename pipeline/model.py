@@ -15,12 +15,15 @@ GENERATION = "generation"
 class EngineConfig:
     """The program that mutates and tests."""
 
-    use: Literal["stryker-js"] = "stryker-js"
+    use: Literal["stryker-js", "stryker-net"] = "stryker-js"
     concurrency: int | Literal["auto"] = "auto"  # worker processes of one engine run; auto: cores // n, at least 1
     needs: tuple[str, ...] = ()  # declared tasks that must have run before any baseline
     command: tuple[str, ...] = ()  # another engine binary, with leading arguments; () means the project's own
     config: str | None = None  # the engine's own configuration file, where it isn't found by itself
     time_limit: float = 3600.0  # seconds for one engine run
+    max_age: float | None = None  # seconds after which a measurement is made anew; None: only when its inputs change
+    project: str | None = None  # stryker-net: the project file that is mutated; None: the one that the files lie in
+    tests: str | None = None  # stryker-net: the test project's file; None: the one that `write` lies in
 
 
 @attrs.frozen

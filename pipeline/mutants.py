@@ -279,8 +279,17 @@ def enclosing(lines: Sequence[str], index: int) -> tuple[int, ...]:
             break
         if lines[i].strip() and _indent(lines[i]) < limit and lines[i].strip()[0] not in ")]}":
             limit = _indent(lines[i])
-            found.append(i)
+            found.append(_head(lines, i))
     return tuple(reversed(found))
+
+
+def _head(lines: Sequence[str], index: int) -> int:
+    """The line that a brace on a line of its own belongs to: the nearest one above that is indented as it is."""
+    if lines[index].strip() != "{":
+        return index
+    above = (i for i in range(index - 1, -1, -1) if lines[i].strip() and _indent(lines[i]) <= _indent(lines[index]))
+    head = next(above, index)
+    return head if _indent(lines[head]) == _indent(lines[index]) else index
 
 
 def block(lines: Sequence[str], index: int) -> tuple[int, int]:
@@ -303,8 +312,8 @@ def _block_end(lines: Sequence[str], head: int) -> int:
             continue
         if _indent(lines[i]) > depth:
             end = i + 1
-        elif _indent(lines[i]) == depth and text[0] in ")]}":
-            end = i + 1  # `} else {` goes on
+        elif _indent(lines[i]) == depth and text[0] in "{)]}":
+            end = i + 1  # `} else {` goes on, and so does a head whose brace has a line of its own
         else:
             break
     return end

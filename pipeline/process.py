@@ -26,6 +26,7 @@ import filelock
 import sh
 
 from pipeline import sandbox as sandboxes
+from pipeline import scratch
 from pipeline.sandbox import Sandbox
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
@@ -398,6 +399,7 @@ def journal(folder: Path) -> Iterator[tuple[int, int]]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     counts = _settle_orphans(folder)
+    scratch.sweep()  # once those that work in them have ended
     with _children.lock:
         _children.stopping, _children.journal = False, folder
     try:

@@ -49,8 +49,7 @@ class Bench:
         write_bytes(self.worktree.root / self.scope.write, text.encode(errors="surrogateescape"))
 
     def lay_switch(self) -> None:
-        for file, text in self.switch.files.items():
-            (self.worktree.root / file).write_text(text)
+        self.switch.lay(self.worktree.root)
 
     def run(
         self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None, only: str | None = None,
@@ -234,7 +233,7 @@ def _kills(
     titles = {t.title for t in tests} - told.keys()
     ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
     matrix: dict[str, dict[str, str]] = {}
-    due = [i for i in ids if titles.intersection(plain.reached.get(i, ()))]
+    due = [i for i in ids if plain.reached is None or titles.intersection(plain.reached.get(i, ()))]
     for id_, run in bench.side_by_side(due).items():
         if run.outcome is not Outcome.OK:
             continue  # a time limit, a crash or a file that does not load is not a kill

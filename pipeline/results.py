@@ -30,6 +30,9 @@ class Outcome(enum.StrEnum):
     NO_MUTANTS = "no-mutants"  # the files hold nothing to mutate
     NO_REPORT = "no-report"  # the engine ended without a report
     HOLLOW_REPORT = "hollow-report"  # a report that cannot be true: nothing in it was measured
+    ALL_FILTERED = "all-filtered"  # the mutants that were asked for were all left out by a filter
+    NO_KILLS = "no-kills"  # mutants were tested and none was killed: the tests do not see them
+    COVERAGE_FAILED = "coverage-failed"  # the engine could not tell which tests run a mutant: its report means nothing
     BUILD_ERROR = "build-error"  # the code or a test does not compile or load
     BAD_CONFIG = "bad-config"  # the engine or generator refused its configuration
     CRASHED = "crashed"  # a program ended in a way it never should

@@ -25,7 +25,8 @@ from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
 from pipeline.results import BESIDE, Dropped, dump, find, write_bytes
-from pipeline.store import ActionCache, Places, ProofStore, Replies, file_name
+from pipeline.sameness import Sameness
+from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, file_name
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
 
@@ -87,8 +88,14 @@ class Session:
         return find_repository(Path(self.plan.root))
 
     @functools.cached_property
+    def sameness(self) -> Sameness:
+        return Sameness(self.repository, self.engine)
+
+    @functools.cached_property
     def measuring(self) -> Measuring:
-        return Measuring(self.engine, ActionCache(self.places.cache / "actions"))
+        max_age = self.plan.engine.max_age
+        since = 0.0 if max_age is None else time.time() - max_age
+        return Measuring(self.engine, ActionCache(self.places.cache / "actions"), self.sameness, since)
 
     @functools.cached_property
     def proofs(self) -> ProofStore:
@@ -119,7 +126,7 @@ class Session:
     def _snapshot(self) -> Snapshot:
         head = self.repository.rev("HEAD") or ""
         scratch = self._worktrees.scratch if self._worktrees else None
-        tree = self.repository.snapshot(head, self.engine.links, scratch)
+        tree = self.repository.snapshot(head, (*self.engine.links, *self.engine.outputs), scratch)
         states = self.repository.files(tree)
         committed = states if tree == head else self.repository.files(head) if head else {}
         changed = {p for p in states.keys() | committed.keys() if states.get(p) != committed.get(p)}
@@ -150,6 +157,7 @@ class Session:
         return Landing(
             self.repository, *self._landing_branch, self.proofs, self.engine, lambda: self.worktree(LANDING),
             self.plan.scopes, self.plan.land.proof_runs, self.plan.land.time_limit, self.snapshot.uncommitted,
+            self.sameness,
         )  # fmt: skip
 
     @property
@@ -250,8 +258,8 @@ class Session:
             if any(name.startswith("land:") or name == "prove" for name in info.selected):
                 _ = self._landing_branch
             # Whatever this run does: what dead runs left is removed here.
-            home = self.places.cache / "worktrees" / file_name(str(self.repository.common))[-60:]
-            worktrees = Worktrees(self.repository, home, info.run, self.engine.links)
+            home = self.places.cache / "worktrees" / digest(str(self.repository.common))[:16]  # MSBuild reads %2F as /
+            worktrees = Worktrees(self.repository, home, info.run, self.engine.links, self.engine.outputs)
             self._worktrees = self._stack.enter_context(worktrees.opened())
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
@@ -294,7 +302,8 @@ class Session:
         """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
         attempts = [e for e in self.events if e["event"] == "attempt"]
         clean = "_snapshot" in self.__dict__ and self._snapshot.tree == self._snapshot.head
-        if not clean or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
+        ages = self.plan.engine.max_age is not None
+        if not clean or ages or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
             return
         root = Path(self.plan.root)
         paths = [each for task in self.plan.tasks for each in (*task.reads, *task.writes)]

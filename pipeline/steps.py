@@ -20,7 +20,7 @@ from pipeline.generators.differential import search as differential
 from pipeline.host import Attempt, CannotGoOn, Slot
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
-from pipeline.model import GeneratorConfig, Scope
+from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, as_kill, is_survivor, score
 from pipeline.proof import Bench, elsewhere, prove
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, Test, converter, dump, find
@@ -85,9 +85,11 @@ class Steps:
         offered = tuple(sorted((s.test for s in stored), key=lambda t: t.title))
         claimed = {k for test in offered for k in test.kills}
         rest = [s for s in survivors if s.key not in claimed]
-        embedded = [g for g in self.session.plan.generate.generators if g.embedded and self._serves(g)]
-        if not rest or not embedded:
-            return {key: self._candidates(scope, 0, Candidates(Outcome.OK, tests=offered))}
+        embedded = [g for g in self.session.plan.generate.generators if g.embedded]
+        served = self.session.engine.language == "javascript"
+        if not rest or not embedded or not served:
+            detail = "" if served or not embedded else f"{embedded[0].name} is for JavaScript so far, and is skipped"
+            return {key: self._candidates(scope, 0, Candidates(Outcome.OK, detail, offered))}
         try:
             reply = self._searched(scope, rest, slot)
         except EngineError as error:
@@ -112,14 +114,12 @@ class Steps:
             parser=engine.tool("@babel/parser", root), node=str(engine.tool("node", root)),
         )  # fmt: skip
 
-    def _serves(self, generator: GeneratorConfig) -> bool:
-        """differential is for JavaScript so far: elsewhere it is passed over."""
-        return generator.use == "differential" and self.session.engine.language == "javascript"
-
     def _candidates(self, scope: Scope, round_: int, candidates: Candidates) -> Attempt:
         self._write(scope, f"candidates.{round_}.json", candidates)
         self.session.drop(scope.name, round_, candidates.dropped)
-        line = f"{len(candidates.tests)} candidates" if candidates.outcome is Outcome.OK else candidates.detail
+        line = candidates.detail
+        if candidates.outcome is Outcome.OK:
+            line = f"{len(candidates.tests)} candidates{f': {line}' if line else ''}"
         fields = {"candidates": len(candidates.tests), "detail": candidates.detail}
         return Attempt(candidates.outcome, line=line.split("\n")[0], fields=fields)
 

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -62,29 +63,53 @@ class ActionCache:
 
     folder: Path
 
-    def find(self, known: Any, states: Mapping[str, str], type_: type[T]) -> T | None:
-        """The result recorded for `known` whose inputs have these states (path -> content hash), or None."""
+    @functools.cached_property
+    def _converter(self) -> cattrs.Converter:
+        """As all results are written, but bytes stand beside them: what many results share is kept once."""
+
+        def put(content: bytes) -> str:
+            name = hashlib.sha256(content).hexdigest()
+            write_bytes(self.folder / "blobs" / name, content)
+            return name
+
+        made = converter.copy()
+        made.register_unstructure_hook(bytes, put)
+        made.register_structure_hook(bytes, lambda name, _: self._blob(name))
+        return made
+
+    def _blob(self, name: str) -> bytes:
+        """Raises OSError and ValueError where it is gone or damaged."""
+        path = self.folder / "blobs" / name
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != name:
+            path.unlink(missing_ok=True)
+            raise ValueError("corrupted")
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return content
+
+    def find(
+        self, known: Any, holds: Callable[[Mapping[str, str]], bool], type_: type[T], since: float = 0.0
+    ) -> T | None:
+        """The result recorded for `known` whose inputs (path -> content hash) hold, or None.
+
+        since: time.time(); what was kept before counts as not there.
+        """
         for entry in self._entries(known):
-            if all(states.get(path) == state for path, state in entry["inputs"].items()):
-                blob = self.folder / "blobs" / entry["blob"]
+            if entry.get("at", 0.0) < since:
+                continue
+            if holds(entry["inputs"]):
                 try:
-                    content = blob.read_bytes()
-                    if hashlib.sha256(content).hexdigest() != entry["blob"]:
-                        raise ValueError("corrupted")
-                    result = converter.structure(json.loads(content), type_)
+                    return self._converter.structure(json.loads(self._blob(entry["blob"])), type_)
                 except (OSError, ValueError, cattrs.errors.BaseValidationError):
-                    blob.unlink(missing_ok=True)  # measured again
-                    continue
-                with contextlib.suppress(OSError):
-                    os.utime(blob)
-                return result
+                    continue  # measured again
         return None
 
     def keep(self, known: Any, inputs: Mapping[str, str], result: Any) -> None:
-        content = json.dumps(converter.unstructure(result), sort_keys=True).encode()
+        content = json.dumps(self._converter.unstructure(result), sort_keys=True).encode()
         name = hashlib.sha256(content).hexdigest()
         write_bytes(self.folder / "blobs" / name, content)
-        entry = {"inputs": dict(inputs), "blob": name}
+        entry = {"inputs": dict(inputs), "blob": name, "at": time.time()}
         others = [e for e in self._entries(known) if e["inputs"] != entry["inputs"]]
         write_bytes(self._manifest(known), json.dumps([entry, *others][:RESULTS_A_KEY]).encode())
 

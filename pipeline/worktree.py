@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -190,6 +189,7 @@ class Worktree:
     top: Path
     excludes: Path
     links: Mapping[str, Path]  # path relative to the top -> what it points to
+    outputs: tuple[str, ...] = ()  # names of folders that builds fill: what is in them is kept
 
     @property
     def root(self) -> Path:
@@ -208,9 +208,10 @@ class Worktree:
         return git(self.top, *self.repository.settings, *settings, *args, hooks=hooks, ok=ok, timeout=timeout)
 
     def reset(self, treeish: str) -> None:
-        """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links."""
+        """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links and
+        what builds have made."""
         self.git("read-tree", "--reset", "-u", treeish)
-        keep = [word for name in self.links for word in ("-e", f"/{name}")]
+        keep = [word for name in (*(f"/{path}" for path in self.links), *self.outputs) for word in ("-e", name)]
         self.git("clean", "-ffdxq", *keep)
         if (self.top / ".gitmodules").exists():
             self._fill_submodules(treeish)
@@ -253,6 +254,7 @@ class Worktrees:
     home: Path  # the worktrees of this repository, of all runs
     run_id: str
     link_names: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
     _made: dict[str, Worktree] = attrs.field(factory=dict)
     _links: dict[str, Path] | None = None
     _lock: filelock.FileLock | None = None
@@ -284,7 +286,7 @@ class Worktrees:
             folder = self.home / self.run_id
             top = folder / slot
             self.repository.git("worktree", "add", "--detach", "--no-checkout", "--force", top, "HEAD")
-            self._made[slot] = Worktree(self.repository, top, self._excludes(folder), self._find_links())
+            self._made[slot] = Worktree(self.repository, top, self._excludes(folder), self._find_links(), self.outputs)
         return self._made[slot]
 
     def _excludes(self, folder: Path) -> Path:
@@ -296,7 +298,7 @@ class Worktrees:
             text = ""
             with contextlib.suppress(OSError):
                 text = Path(theirs or default).read_text()
-            path.write_text("\n".join([text, *self.link_names, *OURS, ""]))
+            path.write_text("\n".join([text, *self.link_names, *self.outputs, *OURS, ""]))
         return path
 
     def _find_links(self) -> dict[str, Path]:

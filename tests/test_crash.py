@@ -17,7 +17,7 @@ import pytest
 from conftest import World, copy_world, kill_tree
 
 from pipeline import ledger
-from pipeline.store import file_name
+from pipeline.store import digest
 
 EDITED = {"src/cart.js", "src/label.js"}
 KILLS = {
@@ -221,7 +221,7 @@ def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
 
 
 def test_a_run_with_nothing_to_do_removes_what_a_dead_one_left(driven: World) -> None:
-    ours = driven.home / "cache" / "worktrees" / file_name(str(driven.root / ".git"))[-60:]
+    ours = driven.home / "cache" / "worktrees" / digest(str(driven.root / ".git"))[:16]
     dead = ours / "20200101T000000.000000Z-1"
     driven.git("worktree", "add", "--quiet", "--detach", str(dead / "validation-0"), "HEAD")
     assert driven.git("worktree", "list").count("\n") == 2

@@ -67,3 +67,15 @@ def test_a_branch_and_back_costs_no_engine_run(driven: World) -> None:
     done = driven.doit("-n", "2", "mutate")
     assert driven.measured() == set()
     assert {s: done.ending(s) for s in ALL} == dict.fromkeys(ALL, "landed")
+
+
+def test_what_was_measured_longer_ago_than_max_age_is_measured_anew_and_asks_for_nothing_else(driven: World) -> None:
+    plan = driven.read("tasks.yaml")
+    driven.write("tasks.yaml", f"{plan}engine: {{max_age: 24h}}\n")
+    driven.doit("-n", "2", "mutate")
+    assert driven.measured() == set()
+    driven.write("tasks.yaml", f"{plan}engine: {{max_age: 0.001s}}\n")
+    done = driven.doit("-n", "2", "mutate")
+    assert driven.measured() == driven.ran("baseline") == ALL
+    assert driven.ran("search") == driven.ran("validate") == set()
+    assert {s: done.ending(s) for s in ALL} == dict.fromkeys(ALL, "landed")

@@ -147,7 +147,7 @@ def test_a_mutant_of_what_runs_at_load_is_static_and_an_endless_loop_is_no_kill(
     endless = at(measured, "i--")
     assert not endless.static and endless.status is Status.TIMEOUT
     assert measured.switch is not None
-    project.write(measured.switch.files)
+    measured.switch.lay(project.root)
     began = time.monotonic()
     run = StrykerJS(EngineConfig()).test(
         project.root, ["test/list.test.js"], mutant=measured.switch.ids[endless.key], timeout=60

@@ -50,6 +50,8 @@ class Runs:
     boxes: list[tuple[bool, Sandbox | None]] = attrs.field(
         factory=list
     )  # of each run: the write file alone? where may it write?
+    names: bool = False  # whether a build that fails names the test that does it
+    tells: bool = True  # whether a run tells which mutants its tests reach
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     count: Counter[str] = attrs.field(factory=Counter)
 
@@ -61,7 +63,8 @@ class Runs:
         text = (root / WRITE).read_text() if (root / WRITE).exists() else ""
         bodies = {self.suite.titles(b)[0]: b for b in self.suite.bodies(text)}
         if any("breaks" in b for b in bodies.values()):
-            return TestRun(Outcome.BUILD_ERROR, "SyntaxError")
+            guilty = [TestResult(WRITE, t, "failed", "other", "line 7") for t, b in bodies.items() if "breaks" in b]
+            return TestRun(Outcome.BUILD_ERROR, "SyntaxError", tuple(guilty) if self.names else ())
         self.boxes.append((files == [WRITE], sandbox))
         for title, body in bodies.items():
             if "ends" in body:
@@ -89,7 +92,9 @@ class Runs:
             skipped = any("skips" in b for b in bodies.values())
             state = "failed" if harmed else "skipped" if skipped else "passed"
             tests.append(TestResult("x.test.js", "own", state, "other", "harmed"))
-        return TestRun(Outcome.OK, "", tuple(tests), inputs=("x.js",), reached=reached)
+        self.count["run"] += 1
+        known = reached if self.tells else None
+        return TestRun(Outcome.OK, "", tuple(tests), inputs=("x.js",), reached=known)
 
 
 @pytest.fixture
@@ -209,6 +214,27 @@ def test_what_could_not_be_run_with_mutants_is_unverified_and_has_not_failed(ben
     proved, dropped = judge(bench, candidate("a", "kills(a)"))
     assert proved == {}
     assert dropped["a"].outcome is Outcome.UNVERIFIED and not dropped["a"].failed
+
+
+def test_a_test_that_the_compiler_names_is_dropped_alone_and_the_rest_is_built_once_more(bench: Bench) -> None:
+    runs = cast(Runs, bench.engine)
+    runs.names = True
+    good = [candidate(f"good {k}", f"kills({k})") for k in "abc"]
+    proved, dropped = judge(bench, *good[:2], candidate("bad", "breaks"), good[2])
+    assert set(proved) == {"good a", "good b", "good c"}
+    assert (dropped["bad"].outcome, dropped["bad"].reason, dropped["bad"].failed) == (
+        Outcome.BUILD_ERROR, "line 7", True,
+    )  # fmt: skip
+    named = runs.count["run"]
+    runs.names, runs.count = False, Counter()
+    assert judge(bench, *good[:2], candidate("bad", "breaks"), good[2])[0] == proved
+    assert named < runs.count["run"]  # found by halves, the good ones are run in parts
+
+
+def test_where_nobody_tells_what_tests_reach_every_mutant_is_tried(bench: Bench) -> None:
+    cast(Runs, bench.engine).tells = False
+    proved, _ = judge(bench, candidate("one", "kills(a)"), candidate("two", "kills(b); kills(c)"))
+    assert proved == {"one": ("a",), "two": ("b", "c")}
 
 
 def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:

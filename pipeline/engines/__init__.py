@@ -26,11 +26,17 @@ class EngineError(Exception):
 class Switch:
     """What it takes to run a test against one mutant without the engine.
 
-    `files`: path -> text with all mutants in it, chosen at run time; `ids`: mutant key -> the engine's id.
+    `files`: path -> content with all mutants in it, chosen at run time; `ids`: mutant key -> the engine's id.
     """
 
-    files: Mapping[str, str]
+    files: Mapping[str, bytes]
     ids: Mapping[str, str]
+
+    def lay(self, root: Path) -> None:
+        """Put the files over those of a worktree."""
+        for path, content in self.files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content)
 
 
 @attrs.frozen
@@ -42,10 +48,11 @@ class Measured:
     mutants: tuple[Mutant, ...] = ()
     tests: tuple[str, ...] = ()  # the test files that were used
     inputs: tuple[str, ...] = ()  # every project file that the measured processes loaded
-    reached: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)  # mutant key -> test files that run it
+    reached: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)  # mutant key -> what `test` takes to run it
     switch: Switch | None = None
     seconds: float = 0.0  # of plain tests on the original: what time limits are made from
     peak_bytes: int | None = None
+    doubtful: bool = False  # its kills want an audit too: one process has met many mutants
 
 
 @attrs.frozen
@@ -73,9 +80,8 @@ class TestRun:
     tests: tuple[TestResult, ...] = ()
     files: tuple[str, ...] = ()  # the test files that were loaded
     inputs: tuple[str, ...] = ()  # project files loaded; only where asked for
-    reached: Mapping[str, tuple[str, ...]] = attrs.field(
-        factory=dict
-    )  # engine's mutant id -> titles of tests that run it
+    # engine's mutant id -> titles of tests that may run it; None: that could not be told, and any may
+    reached: Mapping[str, tuple[str, ...]] | None = attrs.field(factory=dict)
     seconds: float = 0.0
     cpu_seconds: float | None = None
     running: str = ""  # where the process ended early: title of the test that was running
@@ -118,6 +124,12 @@ class Suite(Protocol):
     def find(self, text: str, title: str) -> str | None:
         """The whole test of that title as it stands in the file, or None."""
 
+    def excerpt(self, source: str, line: int) -> tuple[int, int]:
+        """Half-open range of lines of a mutated file (from 0) that a prompt shows for a mutant at `line` (from 1)."""
+
+    def outline(self, source: str, line: int) -> str:
+        """What stands around that, as signatures; "" where the excerpt needs none."""
+
 
 class Engine(Protocol):
     """measure, switch (a value: `Measured.switch`) and test."""
@@ -125,9 +137,15 @@ class Engine(Protocol):
     name: str
     language: str  # of the sources: javascript, csharp, ...
     links: tuple[str, ...]  # names of ignored folders that the project's tools need: linked into each worktree
+    outputs: tuple[str, ...]  # names of folders that its builds fill: kept in a worktree, never in a snapshot
+
+    compiled: tuple[str, ...]  # endings of files of which only `essence` counts where a scope does not mutate them
 
     @property
     def suite(self) -> Suite: ...
+
+    def essence(self, text: str) -> str | None:
+        """What a compiler sees of such a file; None where that cannot be told."""
 
     def version(self, root: Path) -> str:
         """What a result depends on beside the project's files. Raises EngineError where the engine cannot run."""
@@ -140,6 +158,9 @@ class Engine(Protocol):
 
     def config_files(self) -> tuple[str, ...]:
         """Files that, where the project has them, every result depends on: configuration and lock file."""
+
+    def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:
+        """What people are told before a run: what of their configuration does not count here. Never raises."""
 
     def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
         """Measure all scopes in as few processes as give each the result of a run of it alone."""
@@ -160,6 +181,8 @@ class Engine(Protocol):
     ) -> TestRun:
         """Run test files (None: all) once in a fresh process, on the code as it stands in `root`.
 
+        files: paths, or path::name for one test of a file, as `Measured.reached` has them.
+
         mutant: the engine's id of the mutant to switch on ("" for none, with coverage in `reached`), where a switch
         has been laid over `root`. timeout: seconds. record: say which project files were loaded. shuffle: seed of the
         tests' order; from 1 on, also of another day and other random numbers. only: the title of the one test to run.
@@ -174,7 +197,13 @@ def _stryker_js(config: EngineConfig) -> Engine:
     return StrykerJS(config)
 
 
-ENGINES: Mapping[str, Callable[[EngineConfig], Engine]] = {"stryker-js": _stryker_js}
+def _stryker_net(config: EngineConfig) -> Engine:
+    from pipeline.engines.stryker_net import StrykerNet
+
+    return StrykerNet(config)
+
+
+ENGINES: Mapping[str, Callable[[EngineConfig], Engine]] = {"stryker-js": _stryker_js, "stryker-net": _stryker_net}
 
 
 def get_engine(config: EngineConfig) -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from doit import runner
@@ -72,7 +73,7 @@ def notes(session: Session) -> list[str]:
     """What people are told before a run starts."""
     from pipeline.reports.plan.answer import notes
 
-    return notes(session)
+    return [*notes(session), *session.engine.notes(Path(session.plan.root), session.plan.scopes)]
 
 
 def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:

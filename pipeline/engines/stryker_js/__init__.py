@@ -43,11 +43,16 @@ class StrykerJS:
     name: str = "stryker-js"
     language: str = "javascript"
     links: tuple[str, ...] = ("node_modules",)
+    outputs: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     _node: str | None = None
     _node_major: int = 0
     _versions: dict[Path, str] = attrs.field(factory=dict)
     _options: dict[bytes, Any] = attrs.field(factory=dict)  # mocha's, by the configuration files that they come from
+
+    def essence(self, text: str) -> str | None:
+        return None
 
     def version(self, root: Path) -> str:
         if root not in self._versions:
@@ -71,6 +76,9 @@ class StrykerJS:
         own = (self.config.config,) if self.config.config else ()
         locks = ("package-lock.json", "yarn.lock", "pnpm-lock.yaml")
         return (*CONFIG_NAMES, *MOCHA_CONFIG_NAMES, "package.json", *locks, *own)
+
+    def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:
+        return ()
 
     def tool(self, name: str, root: Path) -> Path:
         if name == "node":
@@ -175,7 +183,7 @@ class StrykerJS:
                 return Measured(Outcome.HOLLOW_REPORT, f"Stryker found no file {unmatched[1].decode(errors='replace')}")
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
             files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
-            return Report(report, {f: place.read_text() for f, place in files.items()}, finished.peak_bytes)
+            return Report(report, {f: place.read_bytes() for f, place in files.items()}, finished.peak_bytes)
 
     def _request(
         self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int

@@ -18,7 +18,7 @@ from pipeline.mutants import Mutant, Raw, ReportError, Status, identify, raw_mut
 from pipeline.results import Outcome
 
 _CLOCKS = 2.0  # seconds: a file system's clock may be behind, and coarse
-INSTRUMENTED = "stryMutAct_"  # the name of Stryker's switch: a file that has it has mutants
+INSTRUMENTED = b"stryMutAct_"  # the name of Stryker's switch: a file that has it has mutants
 _COLOUR = r"\x1b\[[0-9;]*m"
 _NOISE = re.compile(  # colours, times and process ids, stacks
     rf"^(?:{_COLOUR})?\d\d:\d\d:\d\d \(\d+\) |{_COLOUR}|^\s*at .*\n", re.MULTILINE
@@ -30,7 +30,7 @@ class Report:
     """What one Stryker process left."""
 
     report: Mapping[str, Any]
-    instrumented: Mapping[str, str]  # mutated file -> its text with all mutants in it
+    instrumented: Mapping[str, bytes]  # mutated file -> its text with all mutants in it
     peak_bytes: int | None
 
 
@@ -39,7 +39,7 @@ def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measu
     mutants: list[Mutant] = []
     ids: dict[str, str] = {}
     reached: dict[str, tuple[str, ...]] = {}
-    files: dict[str, str] = {}
+    files: dict[str, bytes] = {}
     try:
         entries = _by_file(root, scope, run.report)
         file_of_test = _test_files(root, run.report)

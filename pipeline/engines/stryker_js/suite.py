@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import attrs
 
 from pipeline.engines import javascript
+from pipeline.mutants import block
 from pipeline.results import Test
 
 _IMPORT = re.compile(
@@ -67,6 +68,12 @@ class MochaSuite:
 
     def bodies(self, text: str) -> tuple[str, ...]:
         return tuple(textwrap.dedent(text[start:end]) for start, end in _spans(text))
+
+    def excerpt(self, source: str, line: int) -> tuple[int, int]:
+        return block(source.split("\n"), line - 1)
+
+    def outline(self, source: str, line: int) -> str:
+        return ""
 
     def _span(self, text: str, title: str) -> tuple[int, int] | None:
         return next(((a, b) for a, b in _spans(text) if javascript.title(text[a:b]) == title), None)
