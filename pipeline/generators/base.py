@@ -31,6 +31,7 @@ class Question:
     covering: tuple[str, ...] = ()  # full titles of the tests that run it
     earlier: tuple[str, ...] = ()  # one line for each test that was tried before, and why it failed
     hint: str = ""  # what is known about inputs that reach it
+    outline: str = ""  # signatures of what stands around `block`
 
 
 @attrs.frozen
@@ -41,6 +42,7 @@ class Ask:
     files: tuple[str, ...]  # the files mutated
     write: str  # where the tests will stand: imports are relative to it
     framework: str  # "mocha, node:assert/strict, ESM"
+    language: str = "javascript"  # the engine's
     module_imports: tuple[str, ...] = ()  # import statements as existing tests write them, fit for `write`
     style: tuple[str, ...] = ()  # one or two whole existing tests
     titles_taken: tuple[str, ...] = ()

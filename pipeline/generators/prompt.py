@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from . import csharp
 from .base import Ask, Question
 
 _SHOWN = 8  # covering tests named, earlier attempts told, for one mutant
@@ -57,6 +58,7 @@ _MUTANTS = """\
 Each block of the original source comes first, then the mutants in it, by number.
 """
 
+_OUTLINE = "\nThe type around it, by its signatures:\n"
 _REPLY = """\
 
 # Reply
@@ -177,33 +179,67 @@ _FAMILIES = (
 _NOT_COVERED = "no test runs it"
 _STATIC = "it acts once, when the module is loaded: assert a value that was made then"
 
-_WORDING = (_OPENING, _TESTS, _IMPORTS, _STYLE, _BODIES, _TITLES, _MUTANTS, _REPLY, _NOT_COVERED, _STATIC)
+_WORDING = (
+    _OPENING,
+    csharp.TESTS,
+    csharp.REPLY,
+    _OUTLINE,
+    _TESTS,
+    _IMPORTS,
+    _STYLE,
+    _BODIES,
+    _TITLES,
+    _MUTANTS,
+    _REPLY,
+    _NOT_COVERED,
+    _STATIC,
+)
 _REASONS = tuple(text for family in (_BOUNDARY, *_FAMILIES) for text in attrs.astuple(family))
 TEMPLATE_VERSION = hashlib.sha256("\0".join(_WORDING + _REASONS).encode()).hexdigest()[:16]
 
 
+@attrs.frozen
+class _Words:
+    """What is said otherwise in another language."""
+
+    fence: str
+    tests: str
+    reply: str
+
+
+_LANGUAGES = {
+    "javascript": _Words("js", _TESTS, _REPLY),
+    "csharp": _Words("cs", csharp.TESTS, csharp.REPLY),
+}
+
+
 def build(ask: Ask) -> str:
     """The prompt for one call: about `ask.numbered`, each by its number."""
-    fence = _fence(_texts(ask))
-    parts = [_OPENING, _TESTS, _quote(fence, "text", f"{ask.framework}\n{ask.write}")]
+    fence, words = _fence(_texts(ask)), _LANGUAGES[ask.language]
+    parts = [_OPENING, words.tests, _quote(fence, "text", f"{ask.framework}\n{ask.write}")]
     covering = {title: body for title, body in ask.bodies.items() if any(title in q.covering for q in ask.numbered)}
     for heading, kind, texts in (
-        (_IMPORTS, "js", ("\n".join(ask.module_imports),)),
-        (_STYLE, "js", ask.style),
-        (_BODIES, "js", tuple(covering[title] for title in sorted(covering))),
+        (_IMPORTS, words.fence, ("\n".join(ask.module_imports),)),
+        (_STYLE, words.fence, ask.style),
+        (_BODIES, words.fence, tuple(covering[title] for title in sorted(covering))),
         (_TITLES, "text", ("\n".join(_json(title) for title in ask.titles_taken),)),
     ):
         if any(texts):
             parts += [heading, *(_quote(fence, kind, text) for text in texts)]
     parts.append(_MUTANTS)
+    told = {""}
     numbers = enumerate(ask.numbered, start=1)
     for (file, first, block), group in itertools.groupby(
         numbers, key=lambda pair: (pair[1].survivor.file, pair[1].block_line, pair[1].block)
     ):
         parts.append(f"\n## Original source, from line {first} of this file:\n")
-        parts += [_quote(fence, "text", file), _quote(fence, "js", block)]
-        parts += [_mutant(fence, number, question) for number, question in group]
-    return "".join((*parts, _REPLY))
+        parts += [_quote(fence, "text", file), _quote(fence, words.fence, block)]
+        questions = list(group)
+        if (outline := questions[0][1].outline) not in told:
+            parts += [_OUTLINE, _quote(fence, words.fence, outline)]
+            told.add(outline)  # once a type, whichever of its members comes next
+        parts += [_mutant(fence, number, question) for number, question in questions]
+    return "".join((*parts, words.reply))
 
 
 def why(question: Question) -> tuple[str, str]:
@@ -286,7 +322,14 @@ def _texts(ask: Ask) -> Iterable[str]:
     for question in ask.numbered:
         survivor = question.survivor
         yield from (survivor.file, survivor.mutator, survivor.original, survivor.replacement)
-        yield from (question.block, question.mutated, question.hint, *question.covering, *question.earlier)
+        yield from (
+            question.block,
+            question.mutated,
+            question.hint,
+            question.outline,
+            *question.covering,
+            *question.earlier,
+        )
 
 
 def _fence(texts: Iterable[str]) -> str:

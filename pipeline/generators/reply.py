@@ -17,6 +17,7 @@ import attrs
 
 from ..engines import javascript
 from ..results import Outcome, Test
+from . import csharp
 from .base import Ask, one_line
 
 _LONGEST = 1 << 20  # characters: 40 tests are a tenth of it
@@ -161,7 +162,8 @@ def _from_code_block(text: str, ask: Ask) -> Sequence[object] | None:
     """The tests of the one block of code in a reply that has no JSON: they claim everything that was asked. A block
     that holds more than tests is a whole file, and those lose tests."""
     blocks = _blocks(text.replace("\r\n", "\n"))
-    statements = javascript.tests(blocks[0]) if len(blocks) == 1 else None
+    tests = csharp.tests if ask.language == "csharp" else javascript.tests
+    statements = tests(blocks[0]) if len(blocks) == 1 else None
     if statements is None:
         return None
     imports = [line for line in ask.module_imports if _why_not_import(line, ask) is None]
@@ -208,24 +210,31 @@ def _test(unit: object, ask: Ask, taken: Collection[str], origin: str) -> Test:
     for statement in statements:
         if reason := _why_not_import(statement, ask):
             raise _Refusal(reason)
-    code = _statement(unit["code"])
-    title = javascript.title(code)
+    code = _statement(unit["code"], ask.language)
+    title = csharp.title(code) if ask.language == "csharp" else javascript.title(code)
     # The title in the code is the one that runs, whatever stands beside it.
     if not title or not title.strip() or _UNSEEN.search(title):
         raise _Refusal("the title is not a plain string")
-    if not _FUNCTION.match(javascript.blank(code) or ""):
+    if ask.language == "javascript" and not _FUNCTION.match(javascript.blank(code) or ""):
         raise _Refusal("after its title comes something else than a function")
     if title in taken:
         raise _Refusal("the title is taken")
-    if reason := _why_not_code(code, statements):
+    if reason := csharp.why_not(code) if ask.language == "csharp" else _why_not_code(code, statements):
         raise _Refusal(reason)
+    if ask.language == "csharp":  # what a file of its own is made of
+        statements = tuple(dict.fromkeys((*ask.module_imports, *statements)))
     return Test(title, code, statements, _kills(unit.get("kills"), ask), origin)
 
 
-def _statement(code: str) -> str:
+def _statement(code: str, language: str) -> str:
     code = code.replace("\r\n", "\n")
     if _UNSEEN.search(code):
         raise _Refusal("characters that nobody sees")
+    if language == "csharp":
+        methods = csharp.tests(code)
+        if methods is None or len(methods) != 1:
+            raise _Refusal("not one whole test method")
+        return methods[0]
     # Only where all of it is indented: dedent also empties the blank lines, which may stand in a template string.
     statements = javascript.tests(textwrap.dedent(code) if code[:1].isspace() else code)
     if statements is None or len(statements) != 1:
@@ -248,6 +257,8 @@ def _kills(claimed: object, ask: Ask) -> tuple[str, ...]:
 
 def _why_not_import(statement: str, ask: Ask) -> str | None:
     """Only the assertion library, and modules of the project itself."""
+    if ask.language == "csharp":
+        return csharp.why_not_import(statement)
     match = _IMPORT.fullmatch(statement) if len(statement) < 1000 else None
     if not match:
         return "not one import statement"

@@ -1,0 +1,161 @@
+"""The .NET command line: found, asked for its version, started with nothing that outlives it, its build errors read."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from pipeline import process, scratch
+from pipeline.engines import EngineError
+from pipeline.results import Outcome
+
+OLDEST_SDK = 8
+# An MSBuild node and a compiler server would stay, in sessions of their own, with 370 MB.
+ALONE = {
+    "MSBUILDDISABLENODEREUSE": "1", "UseSharedCompilation": "false", "DOTNET_CLI_USE_MSBUILD_SERVER": "0",
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1", "DOTNET_CLI_UI_LANGUAGE": "en", "NO_COLOR": "1",
+    "DOTNET_GENERATE_ASPNET_CERTIFICATE": "false", "DOTNET_CLI_WORKLOAD_UPDATE_NOTIFY_DISABLE": "true",
+}  # fmt: skip
+INSTALL = "install the .NET SDK (https://dotnet.microsoft.com/download) and put `dotnet` on PATH"
+_ERROR = re.compile(
+    r"^(?P<file>[^\n(]+?)(?:\((?P<line>\d+),\d+[^)]*\))?\s*: error (?P<code>\w+): (?P<text>[^\n]*)", re.M
+)
+_UNREACHED = ("NU1301", "NU1101", "NU1102", "NU1103")  # a package, or where packages come from, is out of reach
+
+
+def environment(temp: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of a .NET program: temporary files in a folder of ours, for each leaves megabytes there."""
+    return process.environment({**ALONE, "TMPDIR": str(temp), **(extra or {})})
+
+
+def find() -> str:
+    """Path of `dotnet`. Raises EngineError."""
+    found = process.find("dotnet")
+    if found is None:
+        raise EngineError(f"dotnet not found: {INSTALL}")
+    return found
+
+
+@functools.cache
+def sdk(root: Path) -> str:
+    """Version of the SDK that builds at `root`; a global.json decides it. Raises EngineError."""
+    with scratch.folder() as temp:
+        done = process.run([find(), "--version"], cwd=root, env=environment(temp))
+    version = done.text.strip()
+    if not done.ok or not re.match(r"\d+\.", version):
+        raise EngineError(f"no .NET SDK fits {root}: {' '.join(done.tail(8).split())}; {INSTALL}")
+    if int(version.partition(".")[0]) < OLDEST_SDK:
+        raise EngineError(f".NET SDK {version} is too old: {OLDEST_SDK}.0 or newer is needed; {INSTALL}")
+    return version
+
+
+@functools.cache
+def vstest(root: Path) -> tuple[str, ...]:
+    """The command that runs tests: of `dotnet vstest` that which it starts, without what starts it."""
+    console = Path(find()).resolve().parent / "sdk" / sdk(root) / "vstest.console.dll"
+    return (find(), "exec", str(console)) if console.is_file() else (find(), "vstest")
+
+
+@functools.cache
+def stryker(root: Path) -> str:
+    """Version of Stryker.NET. Raises EngineError where there is none."""
+    for folder in (root, *root.parents):
+        manifest = folder / ".config" / "dotnet-tools.json"
+        if manifest.is_file():
+            tools = json.loads(manifest.read_text(encoding="utf-8-sig")).get("tools", {})
+            if "dotnet-stryker" in tools:
+                return str(tools["dotnet-stryker"]["version"])
+    store = Path(os.environ.get("DOTNET_CLI_HOME") or Path.home()) / ".dotnet" / "tools" / ".store" / "dotnet-stryker"
+    if store.is_dir() and (versions := sorted(p.name for p in store.iterdir())):
+        return versions[-1]
+    with scratch.folder() as empty:  # it says its version, and that there is nothing to mutate
+        words = [find(), "stryker", "--skip-version-check"]
+        said = process.run(words, cwd=empty, env=environment(empty)).text
+    if found := re.search(r"Version: (\S+)", said):
+        return found[1]
+    raise EngineError("Stryker.NET is not installed: `dotnet tool install --global dotnet-stryker`, or with a manifest")
+
+
+def installed() -> tuple[Path, ...]:
+    """Files whose change means another version. Raises EngineError."""
+    program = Path(find()).resolve()
+    tool = shutil.which("dotnet-stryker", path=process.environment()["PATH"])
+    return (program, *([Path(tool)] if tool else ()))
+
+
+@attrs.frozen
+class BuildError:
+    file: str  # relative to the root where it lies there
+    line: int | None
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}{f':{self.line}' if self.line else ''}: {self.code}: {self.text}"
+
+
+@attrs.frozen
+class Built:
+    """What a build made, or why it didn't."""
+
+    assemblies: Mapping[str, Path] = attrs.field(factory=dict)  # project's name -> its assembly
+    errors: tuple[BuildError, ...] = ()
+    outcome: Outcome = Outcome.OK
+    detail: str = ""
+
+
+def build(root: Path, project: str, *, restore: bool, timeout: float, log: Path | None = None) -> Built:
+    """`dotnet build` of a project with all that it references."""
+    words = ["build", str(root / project), "--nologo", "-v:minimal", "-tl:off", *(() if restore else ("--no-restore",))]
+    with scratch.folder() as temp:
+        done = process.run([find(), *words], cwd=root, env=environment(temp), timeout=timeout)
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as file:
+            file.write(done.out + done.err)
+    if done.ok:
+        made = re.findall(r"^\s*(\S.*?) -> (.+\.(?:dll|exe))\s*$", done.text, re.M)
+        return Built({name: Path(path) for name, path in reversed(made)})  # of several frameworks the first
+    errors = errors_of(done.text, root)
+    if done.timed_out:
+        return Built({}, errors, Outcome.TIME_LIMIT, f"dotnet build did not end within {timeout:.0f} s")
+    return _failed(errors, done)
+
+
+def _failed(errors: Sequence[BuildError], done: process.Finished) -> Built:
+    first = "\n".join(str(e) for e in errors[:5]) or done.tail(6)
+    codes = {e.code for e in errors}
+    if not codes.isdisjoint(_UNREACHED):
+        first += "\na package source is out of reach, or does not have it: see `dotnet nuget list source`"
+        return Built({}, tuple(errors), Outcome.BAD_CONFIG, first)
+    if "NETSDK1045" in codes:
+        return Built(
+            {}, tuple(errors), Outcome.BAD_CONFIG, f"the .NET SDK is too old for the project: {first}\n{INSTALL}"
+        )
+    if done.exit_code < 0:
+        return Built({}, (), Outcome.SIGNAL, f"dotnet build was ended by signal {-done.exit_code}")
+    return Built({}, tuple(errors), Outcome.BUILD_ERROR, first)
+
+
+def errors_of(said: str, root: Path) -> tuple[BuildError, ...]:
+    """Each error once, in the order in which it was said."""
+    prefix = f"{root.resolve()}{os.sep}"
+    found = (
+        BuildError(
+            m["file"].strip().removeprefix(prefix), int(m["line"]) if m["line"] else None, m["code"],
+            re.sub(r" \[[^\[\]]*proj(?:::[^\[\]]*)?\]$", "", m["text"].strip()),
+        )
+        for m in _ERROR.finditer(said)
+    )  # fmt: skip
+    return tuple(dict.fromkeys(found))
+
+
+def names(errors: Iterable[BuildError]) -> str:
+    return "\n".join(map(str, errors))

@@ -1,0 +1,389 @@
+"""What Stryker.NET, vstest and dotnet said in real runs of examples/shop-net, read again without .NET."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from pipeline.engines import EngineError
+from pipeline.engines.stryker_net import StrykerNet, dotnet, picture, projects, report, running, settings
+from pipeline.engines.stryker_net.outcomes import failure
+from pipeline.model import EngineConfig, Scope
+from pipeline.mutants import ReportError, Status
+from pipeline.process import Finished
+from pipeline.results import Outcome
+
+RECORDED = Path(__file__).parent / "recorded" / "stryker_net"
+ROOT = "/shop-net"  # what the paths in the records were turned into
+NAMES = ("Cart", "Pricing", "Rates", "Slug", "Stock")
+
+
+def scope(name: str, *more: str) -> Scope:
+    files = tuple(f"src/Shop/{n}.cs" for n in (name, *more))
+    return Scope(name, files, (f"test/Shop.Tests/{name}Tests.cs",), f"test/Shop.Tests/{name}MutantTests.cs")
+
+
+@pytest.fixture(scope="module")
+def everything() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((RECORDED / "all.json").read_text())
+    return loaded
+
+
+def sources(content: dict[str, Any]) -> dict[str, str]:
+    return {key.removeprefix(f"{ROOT}/"): entry["source"] for key, entry in content["files"].items()}
+
+
+# -- the report
+
+
+def test_a_scope_of_a_run_over_all_is_told_its_own_mutants_with_paths_of_the_repository(
+    everything: dict[str, Any],
+) -> None:
+    read = report.Report.of(everything, ROOT)
+    total = 0
+    for name in NAMES:
+        s = scope(name)
+        measured, ids = report.scope_result(s, read, sources(everything), s.tests or ())
+        raw = Counter(m["status"] for m in everything["files"][f"{ROOT}/src/Shop/{name}.cs"]["mutants"])
+        assert measured.outcome is Outcome.OK
+        assert Counter(str(m.status) for m in measured.mutants) == raw  # each is covered by its own tests alone here
+        assert {m.file for m in measured.mutants} == set(s.mutate)
+        assert len(ids) == len(measured.mutants) == len(set(ids.values()))
+        total += len(measured.mutants)
+    assert total == 153
+
+
+def test_what_only_other_scopes_tests_kill_or_reach_is_not_killed_or_reached_here(everything: dict[str, Any]) -> None:
+    read = report.Report.of(everything, ROOT)
+    mine = ("test/Shop.Tests/CartTests.cs",)
+    measured, _ = report.scope_result(scope("Pricing"), read, sources(everything), mine)
+    assert {m.status for m in measured.mutants} == {Status.NO_COVERAGE, Status.IGNORED}
+    rates, _ = report.scope_result(scope("Rates"), read, sources(everything), mine)
+    assert {m.status for m in rates.mutants if m.static and m.status is not Status.COMPILE_ERROR} == {Status.SURVIVED}
+
+
+def test_the_tests_that_reach_a_mutant_are_named_one_by_one_and_all_of_them_for_a_static_one(
+    everything: dict[str, Any],
+) -> None:
+    read = report.Report.of(everything, ROOT)
+    measured, _ = report.scope_result(scope("Rates"), read, sources(everything), ("test/Shop.Tests/RatesTests.cs",))
+    reached = {m.replacement: measured.reached[m.key] for m in measured.mutants if m.static or m.line == 18}
+    assert reached["7m - 0m"] == ("test/Shop.Tests/RatesTests.cs",)
+    assert reached["net * Of(kind) * 100"] == ("test/Shop.Tests/RatesTests.cs::Shop.Tests.RatesTests.TaxIsAdded",)
+
+
+def test_a_run_over_one_file_says_the_same_of_it_as_one_over_all(everything: dict[str, Any]) -> None:
+    alone = json.loads((RECORDED / "rates.json").read_text())
+    s = scope("Rates")
+
+    def told(content: dict[str, Any]) -> dict[str, Status]:
+        read = report.Report.of(content, ROOT)
+        measured, _ = report.scope_result(s, read, sources(everything), s.tests or ())
+        return {m.key: m.status for m in measured.mutants}
+
+    assert told(alone) == told(everything)
+
+
+def altered(content: dict[str, Any], name: str, **fields: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(content)
+    for mutant in changed["files"][f"{ROOT}/src/Shop/{name}.cs"]["mutants"]:
+        mutant.update(fields)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"status": "Ignored", "statusReason": "Removed by mutate filter"}, Outcome.ALL_FILTERED),
+        ({"status": "Ignored", "statusReason": "Removed by excluded mutation filter"}, Outcome.HOLLOW_REPORT),
+        ({"status": "Timeout"}, Outcome.HOLLOW_REPORT),
+        ({"location": {"start": {"line": 999, "column": 1}, "end": {"line": 999, "column": 2}}}, None),
+    ],
+)
+def test_a_report_that_cannot_be_true_is_never_nothing_to_do(
+    everything: dict[str, Any], fields: dict[str, Any], outcome: Outcome | None
+) -> None:
+    read = report.Report.of(altered(everything, "Rates", **fields), ROOT)
+    if outcome is None:
+        with pytest.raises(ReportError, match="at line 999"):
+            report.scope_result(scope("Rates"), read, sources(everything), ())
+    else:
+        s = scope("Rates")
+        assert report.scope_result(s, read, sources(everything), s.tests or ())[0].outcome is outcome
+
+
+def test_a_file_that_the_report_does_not_know_and_one_without_mutants_are_told_apart(
+    everything: dict[str, Any],
+) -> None:
+    changed = copy.deepcopy(everything)
+    changed["files"][f"{ROOT}/src/Shop/Rates.cs"]["mutants"] = []
+    read = report.Report.of(changed, ROOT)
+    assert report.scope_result(scope("Rates"), read, sources(changed), ())[0].outcome is Outcome.NO_MUTANTS
+    measured, _ = report.scope_result(scope("Nowhere"), read, sources(changed), ())
+    assert measured.outcome is Outcome.HOLLOW_REPORT and "src/Shop/Nowhere.cs" in measured.detail
+
+
+# -- what it said
+
+
+@pytest.mark.parametrize(
+    ("log", "outcome", "said"),
+    [
+        ("fails-first.log", Outcome.TESTS_FAIL_FIRST, "Shop.Tests.SlugTests.WordsAreJoinedByDashes"),
+        ("bad-option.log", Outcome.BAD_CONFIG, "Unrecognized option '--no-such-option'"),
+        ("bad-config.log", Outcome.BAD_CONFIG, "The given mutation level (Extreme) is invalid"),
+        ("no-filter-match.log", Outcome.NO_TESTS, "No projects have test cases matching"),
+        ("compile.log", Outcome.BUILD_ERROR, "Pricing.cs(40,16): error CS0103"),
+    ],
+)
+def test_a_run_without_a_report_is_named_by_what_it_said(log: str, outcome: Outcome, said: str) -> None:
+    finished = Finished(("dotnet",), 1, (RECORDED / log).read_bytes(), b"", 1.0, None, None)
+    measured = failure(finished, Path("log"))
+    assert measured.outcome is outcome and said in measured.detail and measured.detail.endswith("(log: log)")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "timed_out", "outcome"),
+    [
+        (-9, False, Outcome.SIGNAL), (-15, True, Outcome.TIME_LIMIT), (0, False, Outcome.NO_REPORT),
+        (1, False, Outcome.CRASHED),
+    ],
+)  # fmt: skip
+def test_a_run_that_said_nothing_is_named_by_how_it_ended(exit_code: int, timed_out: bool, outcome: Outcome) -> None:
+    finished = Finished(("dotnet",), exit_code, b"", b"", 1.0, None, None, timed_out)
+    assert failure(finished, Path("log")).outcome is outcome
+
+
+def test_errors_of_a_build_have_file_and_line_once_each() -> None:
+    line = "/r/src/Shop/Pricing.cs(40,16): error CS0103: The name 'x' does not exist [/r/src/Shop/Shop.csproj]"
+    nuget = "/r/T.csproj : error NU1101: Unable to find package nunit. [/r/T.csproj]"
+    said = f"{line}\n\nBuild FAILED.\n\n{line}\n{nuget}\n    1 Error(s)\n"
+    assert list(map(str, dotnet.errors_of(said, Path("/r")))) == [
+        "src/Shop/Pricing.cs:40: CS0103: The name 'x' does not exist",
+        "T.csproj: NU1101: Unable to find package nunit.",
+    ]
+
+
+# -- tests
+
+
+def test_a_theory_fails_where_one_of_its_cases_does_and_each_failure_has_its_kind() -> None:
+    cases = running.cases_of((RECORDED / "xunit-mutant.trx").read_bytes())
+    assert len(cases) == 5 and {c.type for c in cases} == {"Shop.Tests.PricingTests"}
+    found = running.results(cases, {"Shop.Tests.PricingTests": "a.cs"}, Path(f"{ROOT}/test/Shop.Tests"))
+    assert {(r.title, r.state, r.kind) for r in found} == {
+        ("TotalIsPriceTimesQuantity", "failed", "exception"), ("ANegativePriceIsRefused", "failed", "assertion"),
+        ("PostageIsFreeForLargeOrders", "passed", ""), ("ABudgetPaysForSoManyPieces", "passed", ""),
+    }  # fmt: skip
+    assert {r.file for r in found} == {"a.cs"}
+
+
+TESTS = "/r/test"
+CODE = "   at Shop.Pricing.Total(Decimal price)\n"
+TEST = "   at Shop.Tests.PricingTests.Adds() in /r/test/PricingTests.cs:line 9\n"
+LIBRARY = "   at System.Collections.Generic.Dictionary`2.get_Item(TKey key)\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "stack", "kind"),
+    [
+        ("Assert.Equal() Failure: Values differ", TEST, "assertion"),
+        ("  Assert.That(1, Is.EqualTo(2))\n  Expected: 2\n  But was:  1", TEST, "assertion"),
+        ("Assert.AreEqual failed. Expected:<2>. Actual:<1>. ", TEST, "assertion"),
+        ("total: it should be two", TEST, "assertion"),
+        ("System.DivideByZeroException : Attempted to divide by zero.", CODE + TEST, "exception"),
+        ("Shop.OutOfStock : none left", CODE + TEST, "exception"),
+        ("System.Collections.Generic.KeyNotFoundException : no key", LIBRARY + CODE + TEST, "exception"),
+        ("System.Collections.Generic.KeyNotFoundException : no key", LIBRARY + TEST, "other"),
+        ("Test method T.M threw exception: \nSystem.Exception: x", CODE + TEST, "exception"),
+        ("System.Exception : x", "   at Shop.Tests.PricingTests.<>c.<Adds>b__0()\n" + CODE, "other"),
+        ("System.Exception : x", "   at Shop.Tests.Helpers.Make() in /r/test/Helpers.cs:line 3\n" + CODE, "other"),
+        ("System.Exception : x", "", "other"),
+        ("OneTimeSetUp: System.Exception : x", CODE, "other"),
+        ("[Test Class Cleanup Failure (T)]: System.Exception : x", CODE, "other"),
+        ("Test execution timed out after 100 milliseconds", "", "other"),
+    ],
+)
+def test_how_a_test_failed_is_told_by_its_message_and_by_whose_frame_is_the_first(
+    message: str, stack: str, kind: str
+) -> None:
+    case = running.Case("Shop.Tests.PricingTests", "Adds", "Failed", message, stack)
+    assert running.kind_of(case, Path(TESTS)) == kind
+
+
+def test_a_filter_takes_names_for_what_they_are_and_is_left_out_where_it_would_be_too_long() -> None:
+    assert running.filter_of(["N.C"], ["N.D.M"]) == (
+        "FullyQualifiedName~N.C.|FullyQualifiedName=N.D.M|FullyQualifiedName~N.D.M\\("
+    )
+    assert running.filter_of([f"N.C{i}" for i in range(9000)], ()) == ""
+
+
+def test_what_was_covered_is_read_from_what_each_assembly_wrote_and_is_unknown_where_none_did(tmp_path: Path) -> None:
+    assert running.covered_in(tmp_path) is None
+    (tmp_path / "coverage-a1.txt").write_text("3,1;4")
+    (tmp_path / "coverage-b2.txt").write_text(";")
+    assert running.covered_in(tmp_path) == ("3", "1", "4")
+
+
+# -- projects
+
+LIBRARY_PROJECT = '<Project Sdk="Microsoft.NET.Sdk"></Project>'
+TEST_PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup>{more}</PropertyGroup><ItemGroup>
+<PackageReference Include="{package}" /><ProjectReference Include="..\\{reference}" /></ItemGroup></Project>"""
+
+
+def two(root: Path, package: str = "xunit", more: str = "", reference: str = "src\\A\\A.csproj") -> projects.Projects:
+    (root / "src/A").mkdir(parents=True)
+    (root / "src/B").mkdir(parents=True)
+    (root / "test").mkdir()
+    for name in "AB":
+        (root / f"src/{name}/{name}.csproj").write_text(LIBRARY_PROJECT)
+    test = TEST_PROJECT.format(package=package, more=more, reference=reference)
+    (root / "test/T.csproj").write_text(test)
+    return projects.read(root)
+
+
+def of(mutate: tuple[str, ...] = ("src/A/a.cs",), write: str = "test/AMutantTests.cs", *tests: str) -> Scope:
+    return Scope("s", mutate, tests or None, write)
+
+
+def test_a_scope_has_the_project_around_its_files_and_the_one_around_what_it_writes(tmp_path: Path) -> None:
+    pair = two(tmp_path).pair(of(), EngineConfig())
+    assert (pair.source.path, pair.tests.path, pair.tests.runner) == ("src/A/A.csproj", "test/T.csproj", "vstest")
+
+
+@pytest.mark.parametrize(
+    ("package", "more", "runner"),
+    [
+        ("xunit.v3", "<OutputType>Exe</OutputType>", "mtp"), ("TUnit", "", "mtp"), ("nunit", "", "vstest"),
+        ("MSTest", "<EnableMSTestRunner>true</EnableMSTestRunner>", "mtp"),
+        ("xunit", "<OutputType>Exe</OutputType>", "vstest"),
+    ],
+)  # fmt: skip
+def test_the_runner_is_what_the_test_project_is(tmp_path: Path, package: str, more: str, runner: str) -> None:
+    assert two(tmp_path, package, more).pair(of(), EngineConfig()).tests.runner == runner
+
+
+@pytest.mark.parametrize(
+    ("scope_", "reference", "said"),
+    [
+        (of(("src/A/a.cs", "src/B/b.cs")), "src\\A\\A.csproj", "over two projects, src/A/A.csproj and src/B/B.csproj"),
+        (of(("docs/a.cs",)), "src\\A\\A.csproj", "no .csproj in the folder of docs/a.cs or above"),
+        (of(), "src\\B\\B.csproj", "test/T.csproj does not reference src/A/A.csproj"),
+        (of(write="src/A/x.cs"), "src\\A\\A.csproj", "src/A/A.csproj: its tests are in test/T.csproj"),
+        (of(write="src/A/x.cs"), "src\\B\\B.csproj", "no test project references it"),
+    ],
+)  # fmt: skip
+def test_a_scope_without_two_projects_is_told_which_are_in_doubt(
+    tmp_path: Path, scope_: Scope, reference: str, said: str
+) -> None:
+    with pytest.raises(EngineError, match=r".") as raised:
+        two(tmp_path, reference=reference).pair(scope_, EngineConfig())
+    assert said in str(raised.value) and raised.value.outcome is Outcome.BAD_CONFIG
+
+
+def test_tests_in_two_projects_are_named_and_the_plan_decides(tmp_path: Path) -> None:
+    two(tmp_path)
+    (tmp_path / "more").mkdir()
+    test = TEST_PROJECT.format(package="nunit", more="", reference="src\\A\\A.csproj")
+    (tmp_path / "more/U.csproj").write_text(test)
+    known = projects.read(tmp_path)
+    with pytest.raises(EngineError, match=r"in two projects, more/U.csproj and test/T.csproj"):
+        known.pair(of(("src/A/a.cs",), "test/x.cs", "more/y.cs"), EngineConfig())
+    config = EngineConfig(tests="more/U.csproj", project="src/A/A.csproj")
+    assert known.pair(of(("src/A/a.cs",), "test/x.cs"), config).tests.path == "more/U.csproj"
+    with pytest.raises(EngineError, match=r"engine.tests: U.csproj is no project file; there are more/U.csproj"):
+        known.pair(of(), EngineConfig(tests="U.csproj"))
+
+
+def test_what_takes_part_in_a_build_is_the_projects_files_and_what_is_above_them_but_no_output(tmp_path: Path) -> None:
+    known = two(tmp_path)
+    for name in ("Directory.Build.props", "src/A/a.cs", "src/A/obj/x.cs", "src/B/b.cs", "test/t.cs", "docs.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("<Project />")
+    some = known.reached(known.by_path["test/T.csproj"])
+    assert projects.files(tmp_path, some, known.by_path.values()) == (
+        "Directory.Build.props", "src/A/A.csproj", "src/A/a.cs", "test/T.csproj", "test/t.cs",
+    )  # fmt: skip
+
+
+# -- settings and the picture
+
+
+@pytest.mark.parametrize("name", settings.NAMES)
+def test_of_a_stryker_config_what_is_theirs_is_kept_and_the_rest_is_named(tmp_path: Path, name: str) -> None:
+    keys = {"mutation-level": "Advanced", "ignore-mutations": ["linq"], "reporters": ["html"], "concurrency": 8}
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / name).write_text(json.dumps({"stryker-config": keys}))
+    found = settings.find(tmp_path, "test", None)
+    assert found.theirs == {"mutation-level": "Advanced", "ignore-mutations": ["linq"]}
+    assert found.note == f"test/{name}: concurrency, reporters: set by doit-mutate, the rest is respected"
+
+
+def test_what_of_a_stryker_config_does_not_count_is_said_once_before_a_run(tmp_path: Path) -> None:
+    two(tmp_path)
+    engine = StrykerNet(EngineConfig(use="stryker-net"))
+    scopes = [of(), of(("src/A/b.cs",)), of(write="nowhere.cs")]
+    assert engine.notes(tmp_path, scopes) == []
+    (tmp_path / "test/stryker-config.json").write_text('{"stryker-config": {"since": {"enabled": true}}}')
+    assert engine.notes(tmp_path, scopes[:2]) == [
+        "test/stryker-config.json: since: set by doit-mutate, the rest is respected"
+    ]
+
+
+def test_a_config_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "stryker-config.json").write_text("{}")
+    with pytest.raises(EngineError, match=r"stryker-config.json: not a stryker-config"):
+        settings.find(tmp_path, "", None)
+    with pytest.raises(EngineError, match=r"engine.config: x.json is not a file"):
+        settings.find(tmp_path, "", "x.json")
+
+
+def looked(what: Callable[[], bool]) -> bool:
+    """Whether that came true within a few looks."""
+    for _ in range(30):
+        if what():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_the_picture_is_of_the_mutated_assembly_and_of_no_other(tmp_path: Path) -> None:
+    assembly = tmp_path / "Shop.dll"
+    assembly.write_bytes(b"MutantControl of another run")
+    with picture.taken(assembly) as found:
+        time.sleep(0.4)
+        assert found.content is None  # the original does not lie beside it: nobody tests with it now
+        assembly.write_bytes(b"original")
+        (tmp_path / "Shop.dll.stryker-unchanged").write_bytes(b"original")
+        time.sleep(0.4)
+        assert found.content is None
+        assembly.write_bytes(b"with MutantControl")
+        assert looked(lambda: found.content is not None)
+        (tmp_path / "Shop.dll.stryker-unchanged").replace(assembly)
+        time.sleep(0.4)
+    assert attrs.astuple(found) == (b"with MutantControl", False)
+
+
+@pytest.mark.parametrize("between", [b"original", None], ids=["built-again", "written-over"])
+def test_an_assembly_that_is_mutated_twice_in_one_run_is_also_another_runs(
+    tmp_path: Path, between: bytes | None
+) -> None:
+    assembly = tmp_path / "Shop.dll"
+    (tmp_path / "Shop.dll.stryker-unchanged").write_bytes(b"original")
+    assembly.write_bytes(b"MutantControl one")
+    with picture.taken(assembly) as found:
+        assert looked(lambda: found.content is not None) and not found.disturbed
+        if between is not None:
+            assembly.write_bytes(between)
+            time.sleep(0.4)
+        assembly.write_bytes(b"MutantControl one" if between else b"MutantControl two")
+        assert looked(lambda: found.disturbed)
