@@ -1,0 +1,74 @@
+"""Run a command and measure it; a row of the table."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).parent.parent
+
+
+@attrs.frozen
+class Ran:
+    seconds: float
+    peak_mib: float  # of the process itself, without its children
+
+
+@attrs.frozen
+class Row:
+    what: str
+    ours: Sequence[float]  # seconds
+    peer: Sequence[float]
+    asked: str
+
+    def __str__(self) -> str:
+        ratios = [a / b for a, b in zip(self.ours, self.peer, strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
+        return (
+            f"| {self.what} | {ours:.2f} s | {peer:.2f} s | {statistics.median(ratios):.2f} | {spread} | {self.asked} |"
+        )
+
+
+def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
+    """Run to the end; raises for an exit status other than 0."""
+    env = {
+        **os.environ,
+        "DOIT_MUTATE_HOME": str(home),
+        "PATH": f"{os.environ['PATH']}{os.pathsep}{Path(sys.prefix) / 'bin'}",
+    }
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryFile() as output:
+        started = time.monotonic()
+        process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
+        peak = 0.0
+        while process.poll() is None:
+            peak = max(peak, peak_mib(process.pid))
+            time.sleep(0.005)
+        seconds = time.monotonic() - started
+        if process.returncode != 0:
+            output.seek(0)
+            raise SystemExit(
+                f"{' '.join(map(str, command))}: exit status {process.returncode}\n{output.read().decode()}"
+            )
+    return Ran(seconds, peak)
+
+
+def peak_mib(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return 0.0
+
+
+def doit(*args: str) -> list[str | Path]:
+    return [sys.executable, "-m", "doit", *args]

@@ -1,0 +1,3 @@
+from pipeline import plan
+
+DOIT_CONFIG, task_plan = plan(__file__)
