@@ -417,15 +417,6 @@ def boot_id() -> str:
         return ""
 
 
-def _start_time(pid: int) -> str:
-    """When a live process started; "" where there is none: one that nobody has reaped is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] == "Z" else fields[19]
-
-
 def _entry(journal: Path, pid: int) -> Path:
     return journal / f"{pid}.json"
 
@@ -437,7 +428,7 @@ def _begin(nice: int, journal: Path | None, about: Mapping[str, object], enforce
         os.nice(nice)
     if journal:
         pid = os.getpid()
-        record = {**about, "pid": pid, "start": _start_time(pid)}
+        record = {**about, "pid": pid, "start": scratch.start_time(pid)}
         with contextlib.suppress(OSError):  # a full disk, a cache that was deleted: no reason to start nothing
             journal.mkdir(parents=True, exist_ok=True)
             _entry(journal, pid).write_text(json.dumps(record))
@@ -453,12 +444,12 @@ def _settle_orphans(folder: Path) -> tuple[int, int]:
             pid = int(record["pid"])
             # A process id is used again: only the same start time in the same boot is the same process. A leader that
             # has ended may have left its group behind, which no new process can have taken as its own.
-            start = _start_time(pid)
+            start = scratch.start_time(pid)
             ours = record["boot"] == boot_id() and start in (record["start"], "")
             if ours and record.get("keep") and start:
                 waited += 1
                 until = record["until"] or float("inf")
-                while _start_time(pid) == record["start"] and time.time() < until:
+                while scratch.start_time(pid) == record["start"] and time.time() < until:
                     time.sleep(0.1)
             if ours and _kill_session(pid, 0):
                 ended += 1

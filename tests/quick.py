@@ -48,10 +48,18 @@ class StandIn:
     name: str = "stand-in"
     language: str = "words"
     links: tuple[str, ...] = ("node_modules",)
+    outputs: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     suite: MochaSuite = attrs.field(factory=MochaSuite)
 
     def version(self, root: Path) -> str:
         return "1"
+
+    def essence(self, text: str) -> str | None:
+        return None
+
+    def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:
+        return ()
 
     def tool(self, name: str, root: Path) -> Path:
         raise AssertionError(f"nothing here asks for {name}")
@@ -69,10 +77,11 @@ class StandIn:
         tests = tuple(t for t in scope.tests or () if (root / t).exists())
         said = {pair for t in tests for pairs in self._said(root, t).values() for pair in pairs}
         files = {file: (root / file).read_text() for file in scope.mutate}
+        content = {file: text.encode() for file, text in files.items()}
         mutants = [m for file, text in files.items() for m in _mutants(file, text, said)]
         ids = {m.key: f"{m.file}\0{m.original}" for m in mutants}
         inputs = tuple(sorted({*files, *tests, *(file for file, _ in said)}))
-        return Measured(Outcome.OK, "", tuple(mutants), tests, inputs, {}, Switch(files, ids), 0.01)
+        return Measured(Outcome.OK, "", tuple(mutants), tests, inputs, {}, Switch(content, ids), 0.01)
 
     def test(
         self, root: Path, files: Sequence[str] | None, *, mutant: str | None = None, timeout: float,

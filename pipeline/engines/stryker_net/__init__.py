@@ -273,6 +273,8 @@ class StrykerNet:
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
+        only: str | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> TestRun:
         known = projects.read(root)
         project = self._test_project(known, files)
@@ -284,17 +286,20 @@ class StrykerNet:
         tests = _Tests.of(root, project, known)
         whole = {f for f in files or () if "::" not in f}
         named = {f.partition("::")[2] for f in files or () if "::" in f}
-        only = ""
-        if wanted is not None and not whole >= set(tests.files):
-            only = running.filter_of(tests.classes(whole), named)
-            if not only and not tests.classes(wanted):
-                return TestRun(Outcome.NO_TESTS, f"no test in {', '.join(sorted(wanted))}")
+        filter_ = ""
+        if only is not None:
+            classes = tests.classes(wanted if wanted is not None else tests.files)
+            filter_ = running.filter_of((), [f"{type_}.{only}" for type_ in classes])
+        elif wanted is not None and not whole >= set(tests.files):
+            filter_ = running.filter_of(tests.classes(whole), named)
+        if wanted is not None and not tests.classes(wanted):
+            return TestRun(Outcome.NO_TESTS, f"no test in {', '.join(sorted(wanted))}")
         over = {path.name: path for path in (root / SWITCH).glob("*.dll")} if mutant is not None else {}
         if mutant is not None and not over:
             raise EngineError("no mutated assembly was laid over the worktree", Outcome.UNVERIFIED)
         ran = running.run(
-            root, built.assemblies[project.assembly], over=over, only=only, runner=project.runner, mutant=mutant,
-            timeout=timeout,
+            root, built.assemblies[project.assembly], over=over, only=filter_, runner=project.runner, mutant=mutant,
+            timeout=timeout, env=env,
         )  # fmt: skip
         results = running.results(ran.cases, tests.file_of, root.resolve() / project.folder)
         results = tuple(r for r in results if wanted is None or r.file in wanted or not r.file)

@@ -63,7 +63,15 @@ class Ran:
 
 
 def run(
-    root: Path, assembly: Path, *, over: Mapping[str, Path], only: str, runner: str, mutant: str | None, timeout: float
+    root: Path,
+    assembly: Path,
+    *,
+    over: Mapping[str, Path],
+    only: str,
+    runner: str,
+    mutant: str | None,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
 ) -> Ran:
     """Run the tests of an assembly of `root` in a copy of its folder: what they leave there is met by no others.
 
@@ -88,8 +96,8 @@ def run(
                 if runner == "mtp"
                 else _vstest(root, stage / assembly.name, only, place)
             )
-            env = dotnet.environment(place / "tmp", extra)
-            done = process.run(words, cwd=stage, env=env, timeout=timeout)
+            variables = dotnet.environment(place / "tmp", {**extra, **(env or {})})
+            done = process.run(words, cwd=stage, env=variables, timeout=timeout)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
         covered = covered_in(place / "tmp") if mutant == "" else ()
