@@ -25,6 +25,7 @@ from pipeline.engines.stryker_net.suite import CSharpSuite, classes_of
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError
 from pipeline.results import Outcome
+from pipeline.sandbox import Sandbox
 
 PLAIN_TIME_LIMIT = 900.0  # seconds for all tests of a project on the original
 SWITCH = ".doit-mutate/switch"  # the folder in a worktree where a switch is laid
@@ -275,7 +276,10 @@ class StrykerNet:
         shuffle: int | None = None,
         only: str | None = None,
         env: Mapping[str, str] | None = None,
+        sandbox: Sandbox | None = None,
+        watch: bool = False,
     ) -> TestRun:
+        """As pipeline.engines says, but for `sandbox`, `watch` and `shuffle`: docs/stryker-net.md has what is not done."""
         known = projects.read(root)
         project = self._test_project(known, files)
         inputs = projects.files(root, known.reached(project), known.by_path.values())
