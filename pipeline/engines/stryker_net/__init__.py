@@ -279,7 +279,7 @@ class StrykerNet:
         sandbox: Sandbox | None = None,
         watch: bool = False,
     ) -> TestRun:
-        """As pipeline.engines says, but for `sandbox`, `watch` and `shuffle`: docs/stryker-net.md has what is not done."""
+        """As pipeline.engines says, but for `sandbox`, `watch` and `shuffle`, which nothing here follows so far."""
         known = projects.read(root)
         project = self._test_project(known, files)
         inputs = projects.files(root, known.reached(project), known.by_path.values())

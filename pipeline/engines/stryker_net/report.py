@@ -94,7 +94,7 @@ def scope_result(
     for file in scope.mutate:
         if file not in report.names:
             return Measured(Outcome.HOLLOW_REPORT, f"the report does not know {file}: no project compiles it"), {}
-        raws = raw_mutants(report.content, report.names[file])
+        raws = raw_mutants(report.content["files"][report.names[file]], file)
         for raw, mutant in zip(raws, identify(raws, file, sources[file]), strict=True):
             if mutant.status is Status.IGNORED and raw.reason == FILTERED:
                 return Measured(Outcome.ALL_FILTERED, f"the filter that names {file} left its mutants out"), {}
