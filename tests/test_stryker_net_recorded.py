@@ -113,7 +113,7 @@ def test_a_report_that_cannot_be_true_is_never_nothing_to_do(
 ) -> None:
     read = report.Report.of(altered(everything, "Rates", **fields), ROOT)
     if outcome is None:
-        with pytest.raises(ReportError, match="at line 999"):
+        with pytest.raises(ReportError, match="is at 999:1"):
             report.scope_result(scope("Rates"), read, sources(everything), ())
     else:
         s = scope("Rates")
