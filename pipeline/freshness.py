@@ -37,7 +37,7 @@ class Freshness:
         if self._find(scope, "survivors.json", Survivors) is None:
             return False
         states = self.session.snapshot.states
-        if self.session.sameness.changed(found.inputs, states, scope.mutate):
+        if self.session.measuring.sameness.changed(found.inputs, states, scope.mutate):
             return False
         try:
             known = self.session.measuring.known(scope, states, Path(self.session.plan.root))
@@ -57,7 +57,7 @@ class Freshness:
             return False
         if self._find(scope, f"survivors.{round_}.json", Survivors) is None:
             return False
-        return not self.session.sameness.changed(found.inputs, self.session.snapshot.states, scope.mutate)
+        return not self.session.measuring.sameness.changed(found.inputs, self.session.snapshot.states, scope.mutate)
 
     def landed(self, scope: Scope) -> bool:
         """The landing branch, as it is now, stands on HEAD and holds the file that was landed of these proofs."""
@@ -90,7 +90,7 @@ class Freshness:
         except Refused:
             return False
         same = found.content == states.get(scope.write)
-        return same and not self.session.sameness.changed(found.inputs, states, scope.mutate)
+        return same and not self.session.measuring.sameness.changed(found.inputs, states, scope.mutate)
 
     def search_values(self) -> dict[str, Any]:
         """The plan's values that search reads, with the version of what it runs."""

@@ -88,14 +88,10 @@ class Session:
         return find_repository(Path(self.plan.root))
 
     @functools.cached_property
-    def sameness(self) -> Sameness:
-        return Sameness(self.repository, self.engine)
-
-    @functools.cached_property
     def measuring(self) -> Measuring:
-        max_age = self.plan.engine.max_age
-        since = 0.0 if max_age is None else time.time() - max_age
-        return Measuring(self.engine, ActionCache(self.places.cache / "actions"), self.sameness, since)
+        since = 0.0 if self.plan.engine.max_age is None else time.time() - self.plan.engine.max_age
+        cache, sameness = ActionCache(self.places.cache / "actions"), Sameness(self.repository, self.engine)
+        return Measuring(self.engine, cache, sameness, since)
 
     @functools.cached_property
     def proofs(self) -> ProofStore:
@@ -157,7 +153,7 @@ class Session:
         return Landing(
             self.repository, *self._landing_branch, self.proofs, self.engine, lambda: self.worktree(LANDING),
             self.plan.scopes, self.plan.land.proof_runs, self.plan.land.time_limit, self.snapshot.uncommitted,
-            self.sameness,
+            self.measuring.sameness,
         )  # fmt: skip
 
     @property
