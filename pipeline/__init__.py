@@ -51,7 +51,8 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
     settings = {
         "backend": "sqlite3",
         "dep_file": "cache/doit.db",
-        "default_tasks": ["mutate"],
+        # Where nothing is to be mutated, `mutate` would be done at once, and look like all that was declared.
+        "default_tasks": ["mutate"] if loaded.scopes else [task.name for task in loaded.tasks],
         "verbosity": 1,
     }
     return settings, lambda: tasks.tasks(host)

@@ -64,6 +64,13 @@ def overlapping(world: World) -> set[frozenset[str]]:
     }  # fmt: skip
 
 
+def test_doit_alone_runs_all_that_is_declared_where_nothing_is_to_be_mutated(lab: World) -> None:
+    plan(lab, task("a", "echo a > build_a", writes=["build_a"]), task("b", "true"))
+    assert run(lab) == {"a": "ok", "b": "ok"}
+    lab.doit("clean", "a")
+    assert lab.read("build_a") == "a\n"
+
+
 # Up to date
 
 
