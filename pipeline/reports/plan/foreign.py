@@ -109,11 +109,15 @@ class _Reader:
     def load(self) -> Any:
         try:
             text = Path(self.path).read_bytes().decode("utf-8-sig")
-            return json.loads(text, object_pairs_hook=self._pairs)
+            data = json.loads(text, object_pairs_hook=self._pairs)
+            json.dumps(data, ensure_ascii=False).encode()  # all of it may be shown
+            return data
         except OSError as error:
             self.problem((), f"cannot be read: {error.strerror}")
         except UnicodeDecodeError as error:
             self.problem((), f"byte 0x{error.object[error.start]:02x} is not UTF-8")
+        except UnicodeEncodeError as error:
+            self.problem((), f"{error.object[error.start]!a} is half a character", "write the whole of it")
         except json.JSONDecodeError as error:
             self.problem((), f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}")
         except RecursionError:

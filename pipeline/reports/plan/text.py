@@ -21,6 +21,8 @@ ROWS = 30  # waves that are shown; of more, the first and the last of them
 def part(judged: Judged) -> str:
     """The waves, then what they come to."""
     waves, jobs = judged.waves, judged.what.jobs
+    if not jobs:
+        return f"{judged.title}: none"
     sure = "" if waves.minimal else f", {waves.bound} at the least"
     lines = [
         f"{judged.title}: {_count(waves.count, 'wave')} of {_count(len(jobs), 'task')}{sure}; longest chain "
