@@ -282,6 +282,18 @@ def test_after_the_hoist_the_story_runs_in_five_waves_and_the_wiring_comes_last(
         assert lab.world.read(KBUILD).split() == ["old", *sorted(set(waves) - {"wire-Kbuild"})]
 
 
+def test_a_shared_file_of_an_odd_name_is_put_together_from_all_its_shares_what_was_there_first(lab: Lab) -> None:
+    odd, names = "-x y[1]é", ["one", ".hidden", "0"]
+    lab.world.write(odd, "old\n")
+    lab.world.write(
+        "tasks.yaml", tasks(*({"name": n, "writes": [odd], "run": f"echo {n} >> './{{fragment}}'"} for n in names))
+    )
+    lab.world.commit()
+    assert lab.plan(hoist=[odd], write=True)[::2] == (0, "")
+    lab.world.doit("-n", "4")
+    assert lab.world.read(odd).split() == ["old", "one", ".hidden", "0"]
+
+
 def test_a_command_that_goes_on_writing_the_file_is_named_with_what_to_write(lab: Lab) -> None:
     text = tasks(
         {"name": "a", "writes": ["x"], "run": ["true", "echo a >> x"]},
@@ -528,6 +540,7 @@ def test_two_files_are_hoisted_at_once_and_each_command_says_which_share_is_mean
 @pytest.mark.parametrize(
     ("text", "path", "said"),
     [
+        (tasks({"name": "a"}), "x", "x: no task writes it; none writes anything"),
         (tasks({"name": "a", "writes": ["x"]}), "x", "x: no two tasks write it: there is nothing to hoist"),
         (tasks({"name": "a", "writes": ["x/y.c"]}), "x/z.c", "x/z.c: no task writes it; did you mean 'x/y.c'?"),
         (
@@ -681,6 +694,11 @@ def test_what_no_format_has_is_kept_and_what_one_lacks_is_named(lab: Lab) -> Non
     assert "fields of neither format, kept in --json: owner, tasks[0].priority" in out
 
 
+def test_a_plan_from_elsewhere_without_a_task_has_nothing_to_say_of_time(lab: Lab) -> None:
+    status, out, _ = lab.elsewhere(index(), strict=True)
+    assert (status, out.splitlines()[-1]) == (0, "tasks: none")
+
+
 def test_fragments_are_judged_by_their_dependencies_over_all_subsystems(lab: Lab) -> None:
     core = fragment({"key": "io", "files": ["io.c"]}, {"key": "irq", "deps": ["io"], "files": ["irq.c"]})
     net = {**fragment({"key": "net", "deps": ["irq"], "files": ["net/"]}), "key": "net"}
@@ -694,6 +712,7 @@ def test_fragments_are_judged_by_their_dependencies_over_all_subsystems(lab: Lab
 BAD: Mapping[str, tuple[Any, list[str]]] = {
     "not JSON": ('{"tasks": [1,]}', ["line 1, column 14: not JSON: Expecting value"]),
     "not UTF-8": ("\udcff", ["byte 0xff is not UTF-8"]),
+    "half a character": ('{"tasks": [{"id": 1, "wave": 0, "files": ["\\ud800"]}]}', ["'\\ud800' is half a character; write the whole of it"]),
     "deep": ("[" * 100_000, ["nested too deeply"]),
     "a number without end": ('{"tasks": %s}' % ("1" * 5000), ["not JSON that can be read: Exceeds the limit (4300 digits) for integer string conversion: value has 5000 digits; use sys.set_int_max_str_digits() to increase the limit"]),
     "a key twice": ('{"tasks": [], "tasks": []}', ["an object has 'tasks' twice; keep one"]),

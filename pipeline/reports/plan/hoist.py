@@ -144,8 +144,10 @@ def _check(plan: Plan, hoisted: Mapping[str, Sequence[Task]]) -> None:
         ]
         if len(writers) < (1 if path in plan.compose else 2):
             written = {patterns.lock(each) for task in plan.tasks for each in task.writes}
-            known = "no two tasks write it: there is nothing to hoist"
-            wrong.append(f"{path}: {known if path in written else f'no task writes it; {nearest(path, written)}'}")
+            if path in written:
+                wrong.append(f"{path}: no two tasks write it: there is nothing to hoist")
+            else:
+                wrong.append(f"{path}: no task writes it; {nearest(path, written) or 'none writes anything'}")
             continue
         told = [_told(path, task, plan, hoisted) for task in writers]
         if any(told):
@@ -180,7 +182,9 @@ def _shares(plan: Plan, path: str, writers: Sequence[Task]) -> dict[str, str]:
     there = {task.name: each for task in plan.tasks for each in fragments.of(task, [path]).values()}
     taken = {BASE, *map(posixpath.basename, there.values())}
     for task in writers:
-        name = _free_name(task.name.replace("/", "-"), taken)  # `cat PATH.d/*` looks into no folder
+        name = task.name.replace("/", "-")  # `cat PATH.d/*` looks into no folder,
+        # passes over a hidden file, and takes what sorts before the base before it.
+        name = _free_name(name if name > BASE else f"task-{name}", taken)
         taken.add(name)
         there[task.name] = f"{fragments.folder(path)}/{name}"
     return {task.name: there[task.name] for task in plan.tasks if task.name in there}
@@ -189,11 +193,8 @@ def _shares(plan: Plan, path: str, writers: Sequence[Task]) -> dict[str, str]:
 def _places(data: Any, index: int, path: str) -> list[tuple[int, int]]:
     """The task, and where its `writes` names the path. Raises Refused where it does by another name only."""
     task = data["tasks"][index]
-    found = [
-        (index, at)
-        for at, text in enumerate(task["writes"])
-        if posixpath.normpath(patterns.unescape(text) or "") == path
-    ]
+    plain = [patterns.unescape(text) or text for text in task["writes"]]  # a[1].c is itself where there is such a file
+    found = [(index, at) for at, text in enumerate(plain) if posixpath.normpath(text) == path]
     if not found:
         raise Refused(f"{task['name']} writes {path} by another name: spell it so in tasks[{index}].writes")
     return found
@@ -201,10 +202,11 @@ def _places(data: Any, index: int, path: str) -> list[tuple[int, int]]:
 
 def _wiring(plan: Plan, path: str, name: str, shares: Mapping[str, str]) -> dict[str, Any]:
     folder, base = fragments.folder(path), f"{fragments.folder(path)}/{BASE}"
-    target = shlex.quote(path)
-    join = f"cat {shlex.quote(folder)}/* > {target}"
+    here = "./" if path.startswith("-") else ""  # or `cat` would take it for options
+    target, kept = shlex.quote(here + path), shlex.quote(here + base)
+    join = f"cat {shlex.quote(here + folder)}/* > {target}"
     exists = Path(plan.root, path).is_file()
-    keep = f"test -e {shlex.quote(base)} || cp {target} {shlex.quote(base)}"
+    keep = f"test -e {kept} || cp {target} {kept}"
     return {
         "name": name,
         "doc": f"put together {path} from its fragments",
