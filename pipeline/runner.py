@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import signal
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +28,8 @@ from pipeline.model import GENERATION
 from pipeline.selection import closure
 from pipeline.signals import INTERRUPTED, Signals
 
+UNREAD = 128 + signal.SIGPIPE  # what a shell says of a program whose reader went away
+
 
 class Run(cmd_run.Run):  # type: ignore[misc]
     """doit's run; with lanes where the selected tasks have pools."""
@@ -46,12 +50,22 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     ) -> int:  # fmt: skip
         selected = closure(self.task_list, self.sel_tasks, single)
         if not any(meta(task, "pool") for task in selected):
-            if self._reports_only(selected):
+            reports_only = self._reports_only(selected)
+            if reports_only:
                 reporter = "error-only"
-            status: int = super()._execute(
-                outfile, verbosity, always, continue_, reporter, num_process, par_type, single, auto_delayed_regex,
-                force_verbosity, failure_verbosity, pdb,
-            )  # fmt: skip
+            try:
+                status: int = super()._execute(
+                    outfile, verbosity, always, continue_, reporter, num_process, par_type, single,
+                    auto_delayed_regex, force_verbosity, failure_verbosity, pdb,
+                )  # fmt: skip
+                if reports_only:
+                    sys.stdout.flush()
+            except BrokenPipeError:
+                if not reports_only:
+                    raise
+                # `doit plan | head`: its reader has read enough. What is still in the buffer goes nowhere.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return UNREAD
             return status
         if par_type not in ("process", "thread"):
             raise InvalidCommand(f"Invalid parallel type {par_type}")

@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -125,6 +129,19 @@ def test_json_is_all_that_is_printed(lab: Lab) -> None:
     assert {each["paths"][0] for each in judged["overlaps"]} == {
         "core/io.c", "core/port.c", "core/cache.c", "Documentation/xcvr/index.rst",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [1, 6000])
+def test_a_reader_that_has_read_enough_is_no_failure_to_be_explained(lab: Lab, files: int) -> None:
+    lab.world.write("plan.json", json.dumps(index({"id": 1, "wave": 0, "files": [f"f{n}" for n in range(files)]})))
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "doit", "plan", "--from", "plan.json", "--json"], cwd=lab.root,
+        env=lab.world.environment, stdout=write, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, b"")
 
 
 def test_a_path_that_two_more_hide_is_found_with_them(lab: Lab) -> None:
