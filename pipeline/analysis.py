@@ -130,7 +130,7 @@ def critical_path(jobs: Sequence[Job]) -> tuple[float, tuple[str, ...]]:
         for each in graph.waiting[job]:
             if jobs[job].seconds + behind[each] > behind[job]:
                 behind[job], then[job] = jobs[job].seconds + behind[each], each
-    at = max(range(len(jobs)), key=lambda job: (behind[job], -job), default=None)
+    at = max(range(len(jobs)), key=behind.__getitem__, default=None)
     seconds, names = 0.0 if at is None else behind[at], []
     while at is not None:
         names.append(jobs[at].name)

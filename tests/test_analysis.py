@@ -144,6 +144,17 @@ def test_critical_path_is_the_chain_that_takes_longest_and_the_first_declared_of
     assert critical_path([]) == (0.0, ())
 
 
+def test_of_two_jobs_that_wait_for_one_the_longer_is_on_the_critical_path_in_whatever_order_they_are_declared() -> None:
+    first, long, short = Job("a"), Job("long", ("a",), seconds=5.0), Job("short", ("a",))
+    for jobs in itertools.permutations([first, long, short]):
+        assert critical_path(jobs) == (6.0, ("a", "long"))
+
+
+def test_a_plan_of_nothing_has_no_wave() -> None:
+    plan = waves([])
+    assert (plan.count, plan.bound, plan.groups(), findings(plan)) == (0, 0, (), ())
+
+
 def test_width_is_of_the_plan_as_it_is_and_free_width_of_its_needs_alone() -> None:
     jobs = writers("a", "a", "a")
     assert (width(waves(jobs)), free_width(jobs)) == (1, 3)

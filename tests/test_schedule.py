@@ -98,6 +98,11 @@ def test_memory_that_is_asked_for_is_kept_free_and_what_asks_for_none_never_wait
     assert start(*ready[:1], validation=9, memory=6) == [("a",)]
 
 
+def test_where_no_memory_is_left_not_a_byte_is_given_out() -> None:
+    held = [Start(("a",), "validation", memory=6)]
+    assert start(Ready("byte", 0, "validation", memory=1), running=held, validation=9, memory=6) == []
+
+
 def test_members_of_a_batch_share_out_the_memory_that_there_is() -> None:
     ready = [Ready(name, i, "validation", batch="b", memory=6) for i, name in enumerate("ab")]
     assert start(*ready, validation=2, memory=11) == [("a",)]
@@ -142,6 +147,19 @@ def test_what_has_the_longest_chain_behind_it_goes_first() -> None:
     assert start(*ready, priorities=plan, validation=1) == [("long",)]
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations("abcd")))
+def test_of_two_chains_behind_a_task_the_one_with_more_work_counts_in_whatever_order_they_are_declared(
+    order: tuple[str, ...],
+) -> None:
+    works = {
+        "a": Work("a", expected=1),
+        "b": Work("b", ("a",), expected=5),
+        "c": Work("c", ("a",), expected=1),
+        "d": Work("d", ("c",), expected=1),
+    }
+    assert Priorities(works[name] for name in order).of("a") == 6
+
+
 def test_a_path_that_many_write_is_a_queue_that_must_not_start_late() -> None:
     hub = frozenset({"index.js"})
     plan = Priorities([Work(f"hub{i}", locks=hub, expected=2) for i in range(4)] + [Work("alone", expected=5)])
@@ -163,6 +181,12 @@ def test_priorities_follow_what_the_run_learns() -> None:
         plan.ended(f"slow{i}", 50)
     assert plan.of("fast8") < 4
     assert plan.of("slow8") > 30
+
+
+def test_the_first_of_a_kind_to_end_draws_the_others_a_third_of_the_way() -> None:
+    plan = Priorities(Work(name, kind="land", scope=name, expected=1) for name in "ab")
+    plan.ended("a", 4)
+    assert plan.cost("b") == 2
 
 
 def test_a_scope_that_turns_out_slow_is_believed_before_the_mean_of_its_kind() -> None:
@@ -207,6 +231,11 @@ def test_caps_only_lower_and_say_so() -> None:
         "lanes: validation 3 (width of the plan), generation 2 (tasks.yaml), gpu 4 (DOIT_MUTATE_MAX_SLOTS), "
         "engine workers 1 (cores 4 / 3)"
     )
+
+
+def test_the_line_names_validation_always_and_other_pools_where_the_plan_uses_them() -> None:
+    unused = lanes(4, {"worker": 2}, {}, None, 4)
+    assert unused.line == "lanes: validation 4 (-n 4), engine workers 1 (cores 4 / 4)"
 
 
 def test_more_slots_than_cores_leave_one_engine_worker_each() -> None:
