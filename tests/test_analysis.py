@@ -66,6 +66,10 @@ def test_two_files_that_hide_each_other_are_found_together() -> None:
     assert (found.paths, found.before, found.after, found.hoisted) == (("Kbuild", "io.c"), 12, 1, 2)
 
 
+def test_four_files_that_hide_each_other_are_no_finding() -> None:
+    assert findings(waves([Job(f"t{i}", writes=("a", "b", "c", "d")) for i in range(12)])) == ()
+
+
 def test_files_that_hide_each_other_are_found_in_a_plan_too_large_to_try_all_sets() -> None:
     jobs = [Job(f"t{i}", writes=("Kbuild", "Makefile", f"pair{i // 2}")) for i in range(1000)]
     (found,) = findings(waves(jobs))

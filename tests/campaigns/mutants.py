@@ -34,6 +34,7 @@ TESTS = {"schedule": "test_schedule.py", "analysis": "test_analysis.py", "packin
 EXAMPLES = 20  # random plans a property
 CPU = 40  # seconds; a mutant that needs more has been noticed
 MEMORY = 2 << 30  # bytes of address space
+NO_MEMORY, BROKEN = 98, 99  # exit statuses that pytest has not
 KILLED, SURVIVED, LIMIT = "killed", "survived", "killed by a limit"
 
 
@@ -128,17 +129,19 @@ def run(module: str, codes: Sequence[str], jobs: int) -> Iterator[tuple[int, str
             number, code = waiting.pop()
             pid = os.fork()
             if not pid:
-                status = 9
+                status = BROKEN
                 try:
                     status = judge(module, code)
+                except MemoryError:  # out of pytest itself, where a loop without end filled a list
+                    status = NO_MEMORY
                 finally:
                     os._exit(status)
             running[pid] = number
         pid, status = os.wait()
         ended = os.waitstatus_to_exitcode(status)
-        if ended > 2:  # neither passed, nor failed, nor did not load
+        if ended > 2 and ended != NO_MEMORY:  # neither passed, nor failed, nor did not load
             raise RuntimeError(f"pytest ended with {ended}")
-        yield running.pop(pid), LIMIT if ended < 0 else SURVIVED if ended == 0 else KILLED
+        yield running.pop(pid), LIMIT if ended < 0 or ended == NO_MEMORY else SURVIVED if ended == 0 else KILLED
 
 
 def main() -> int:
