@@ -161,6 +161,17 @@ class World:
         self.write("tasks.yaml", text + also)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """A shell makes what it starts in the background, and all below, deaf to Ctrl-C; nohup does so for SIGHUP."""
+    deaf = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, before in deaf.items():
+        signal.signal(number, before)
+
+
 @pytest.fixture(scope="session")
 def node_modules() -> Path:
     """The example's packages, installed once."""

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -51,14 +51,6 @@ def undisturbed(driven_once: World, tmp_path_factory: pytest.TempPathFactory) ->
     world.doit("-n", "2", "mutate")
     assert KILLS["title"] in world.titles("test/label.mutants.test.js")
     return branch(world)
-
-
-@pytest.fixture(autouse=True)
-def signals_as_in_a_terminal() -> Iterator[None]:
-    """A shell makes what it starts in the background, and all below, deaf to Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def alive(world: World) -> list[str]:

@@ -16,7 +16,7 @@ from conftest import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import store
+from pipeline import sandbox, store
 from pipeline.equivalent import TRIES, possibly_equivalent
 from pipeline.mutants import Raw, Status, as_kill, find_span, identify, mutate, with_kill
 from pipeline.recheck import unneeded
@@ -184,7 +184,16 @@ TAMPERED: Mapping[str, tuple[Callable[[World], object], Sequence[str]]] = {
     ),
     "a test that writes a file": (
         forged("process.getBuiltinModule('fs').writeFileSync('left', '');"),
-        ["files: its tests wrote left"],
+        (
+            [
+                f"{TITLE}: runs: it passes in 0 of 2 fresh, shuffled runs",
+                f"{TITLE}: alone: alone, with LANG=tr_TR.UTF-8 LC_ALL=tr_TR.UTF-8 TZ=Pacific/Chatham: it fails: ",
+                f"{FALSE}false: it fails otherwise than by an assertion: ",
+                "EqualityOperator: total(items) <= 0 -> total(items) < 0: it fails otherwise than by an assertion: ",
+            ]
+            if not sandbox.missing()
+            else ["files: its tests wrote left"]
+        ),
     ),
     "a test beside it that kills the same": (
         twin,

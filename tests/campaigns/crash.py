@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import random
 import shutil
@@ -156,7 +157,8 @@ def stop(way: str, run: subprocess.Popen[bytes], world: World) -> float:
         run.wait()
     while way == TREE and (left := alive(world)):
         for process in left:
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it was ending anyway
+                process.kill()
         psutil.wait_procs(left, 1)
     return time.monotonic() - began
 
