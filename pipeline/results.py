@@ -5,6 +5,7 @@ No target holds a time, a path of this machine or a random id, so that equal wor
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import os
@@ -177,6 +178,13 @@ def dump(path: Path, value: Any) -> bool:
 
 def write_bytes(path: Path, content: bytes) -> bool:
     """Make `path` hold `content`, whole or not at all. False where it did already."""
+    for _ in range(2):  # its folder may go away meanwhile
+        with contextlib.suppress(FileNotFoundError):
+            return _write_bytes(path, content)
+    return _write_bytes(path, content)
+
+
+def _write_bytes(path: Path, content: bytes) -> bool:
     try:
         if path.read_bytes() == content:
             return False

@@ -6,6 +6,7 @@ are relative to the folder of tasks.yaml, where doit runs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from doit.tools import config_changed
 
 from pipeline import filescopes, freshness, patterns, reports
 from pipeline.action import Step
-from pipeline.host import Attempt, Performer, Slot
+from pipeline.host import Attempt, CannotGoOn, Performer, Slot
 from pipeline.model import GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates
 from pipeline.session import Session
@@ -44,6 +45,18 @@ _GROUPS = (
 )
 
 
+@contextlib.contextmanager
+def told_of_loss(session: Session) -> Iterator[None]:
+    """A file of ours that somebody removes while it is needed is nobody's fault in the code."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        gone = Path(str(error.filename))
+        if not any(gone.is_relative_to(place) for place in (session.home, session.places.cache, session.places.data)):
+            raise
+        raise CannotGoOn(f"{gone} is gone: something removed it while the run needed it; run again") from None
+
+
 class _Maker:
     def __init__(self, session: Session) -> None:
         self.session, self.plan = session, session.plan
@@ -56,7 +69,8 @@ class _Maker:
         def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
             from pipeline.steps import Steps
 
-            return getattr(Steps(self.session), kind)(keys, slot)  # type: ignore[no-any-return]
+            with told_of_loss(self.session):
+                return getattr(Steps(self.session), kind)(keys, slot)  # type: ignore[no-any-return]
 
         return self._performers.setdefault(kind, perform)
 
@@ -64,7 +78,8 @@ class _Maker:
         def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
             from pipeline.commands import Commands
 
-            return Commands(self.session).perform(keys, slot)
+            with told_of_loss(self.session):
+                return Commands(self.session).perform(keys, slot)
 
         made = filescopes.targets(self.plan.tasks)
         for task in self.plan.tasks:

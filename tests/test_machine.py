@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -16,9 +18,11 @@ import pytest
 from conftest import PLAN, World
 
 from pipeline import config, reports
-from pipeline.host import RunInfo
+from pipeline.host import CannotGoOn, RunInfo
+from pipeline.results import write_bytes
 from pipeline.schedule import lanes
 from pipeline.session import Session
+from pipeline.tasks import told_of_loss
 
 SCOPES = ("src/cart.js", "src/label.js", "src/price.js")
 DOIT = f"{sys.executable} -m doit"
@@ -97,6 +101,34 @@ def test_a_cache_deleted_in_mid_run_costs_work_and_no_reply(driven: World, tmp_p
     done = driven.doit("-n", "2", "mutate")
     assert {s: done.ending(s) for s in SCOPES} == dict.fromkeys(SCOPES, "landed")
     assert len(driven.calls()) == 1
+
+
+def test_a_target_whose_folder_goes_while_it_is_written_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, goes, sync = tmp_path / "scopes" / "a" / "landed.json", [True, True], os.fsync
+
+    def lose_the_folder(fd: int) -> None:
+        sync(fd)
+        if goes and goes.pop():
+            shutil.rmtree(tmp_path / "scopes")
+
+    monkeypatch.setattr(os, "fsync", lose_the_folder)
+    assert write_bytes(target, b"whole")
+    assert target.read_bytes() == b"whole" and [p.name for p in target.parent.iterdir()] == ["landed.json"]
+    goes[:] = [True, True, True]
+    with pytest.raises(FileNotFoundError):
+        write_bytes(target, b"another")
+
+
+@pytest.mark.parametrize(("place", "told"), [("home", True), ("cache", True), ("elsewhere", False)])
+def test_a_file_of_ours_that_is_gone_while_a_task_needs_it_is_said_without_a_traceback(
+    driven: World, place: str, told: bool
+) -> None:
+    session = Session(config.load(driven.root / "tasks.yaml"), reports.notes, reports.close)
+    gone = {"home": session.home, "cache": session.places.cache, "elsewhere": driven.root}[place] / "gone"
+    with pytest.raises(CannotGoOn if told else FileNotFoundError, match=re.escape(str(gone))), told_of_loss(session):
+        gone.read_bytes()
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
