@@ -3,6 +3,7 @@ for twice, and nobody is left behind."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -29,14 +30,19 @@ KILLS = {
 ANSWER = {"match": "*", "text": json.dumps({"tests": [KILLS]})}
 
 
-def prepared(world: World) -> World:
-    """Two scopes have all the way to go again, and a model is asked about one of them."""
+def asking(world: World) -> World:
+    """A model is to be asked about one scope; all else is as it was."""
     world.use_claude()
+    world.script([ANSWER])
+    return world
+
+
+def edited(world: World) -> World:
+    """Two scopes have all the way to go again, and a model is asked about one of them."""
     for scope in EDITED:
         world.write(scope, f"// Edited.\n{world.read(scope)}")
     world.commit()
-    world.script([ANSWER])
-    return world
+    return asking(world)
 
 
 def branch(world: World) -> str:
@@ -44,13 +50,21 @@ def branch(world: World) -> str:
     return world.git("rev-parse", "mutate/main^{tree}")
 
 
+Prepare = Callable[[World], World]
+
+
 @pytest.fixture(scope="module")
-def undisturbed(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The branch after a run that nothing disturbs."""
-    world = prepared(copy_world(driven_once, tmp_path_factory.mktemp("undisturbed") / "w"))
-    world.doit("-n", "2", "mutate")
-    assert KILLS["title"] in world.titles("test/label.mutants.test.js")
-    return branch(world)
+def undisturbed(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Prepare], str]:
+    """How to prepare a world -> the branch after a run in it that nothing disturbs."""
+
+    @functools.cache
+    def branch_of(prepare: Prepare) -> str:
+        world = prepare(copy_world(driven_once, tmp_path_factory.mktemp("undisturbed") / "w"))
+        world.doit("-n", "2", "mutate")
+        assert KILLS["title"] in world.titles("test/label.mutants.test.js")
+        return branch(world)
+
+    return branch_of
 
 
 def alive(world: World) -> list[str]:
@@ -111,35 +125,37 @@ def finished(world: World) -> set[str]:
     return {e["task"] for e in world.events() if e["lane"] and e["outcome"] in ("ok", "cached")}
 
 
-def goes_on(world: World, done_before: set[str], undisturbed: str) -> None:
+def goes_on(world: World, done_before: set[str], expected: str) -> None:
     """A plain run ends what was begun, and tidies up."""
     world.doit("-n", "2", "mutate")
     redone = done_before & {e["task"] for e in world.events() if e["lane"]}
     assert not redone
-    assert branch(world) == undisturbed
+    assert branch(world) == expected
     assert world.git("worktree", "list").count("\n") == 1
     assert not list((world.home / "cache" / "worktrees").glob("*/*/"))
     assert alive(world) == []
 
 
 @pytest.mark.parametrize("moment", ["the engine measures", "the first is proved"])  # all others: campaigns/crash.py
-def test_after_kill_9_a_plain_run_goes_on(driven: World, undisturbed: str, moment: str) -> None:
-    world = prepared(driven)
+def test_after_kill_9_a_plain_run_goes_on(driven: World, undisturbed: Callable[[Prepare], str], moment: str) -> None:
+    world = edited(driven)
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: MOMENTS[moment](world), world)
     kill_tree(run)
-    goes_on(world, finished(world), undisturbed)
+    goes_on(world, finished(world), undisturbed(edited))
     assert len(world.calls()) == 1
 
 
-def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(driven: World, undisturbed: str) -> None:
-    world = prepared(driven)
+def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(
+    driven: World, undisturbed: Callable[[Prepare], str]
+) -> None:
+    world = asking(driven)
     world.script([{**ANSWER, "delay": 5}])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()), world)
     kill_tree(run)
     (call,) = world.calls()
-    goes_on(world, finished(world), undisturbed)
+    goes_on(world, finished(world), undisturbed(asking))
     assert len(world.calls()) == 1
     assert world.events("run-started")[0]["calls_waited_for"] == 1
     (event,) = world.events("call")
@@ -147,23 +163,23 @@ def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(driven
     assert event["tokens"]["output"] == call["usage"]["output_tokens"]
 
 
-def test_a_call_that_died_with_its_run_is_counted_as_lost_and_asked_again(driven: World, undisturbed: str) -> None:
-    world = prepared(driven)
+def test_a_call_that_died_with_its_run_is_counted_as_lost_and_asked_again(
+    driven: World, undisturbed: Callable[[Prepare], str]
+) -> None:
+    world = asking(driven)
     world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()) and runs(world, "claude"), world)
     (call,) = (c for c in children(world) if c["keep"])
     kill_tree(run)
     os.killpg(call["pid"], signal.SIGKILL)
-    goes_on(world, finished(world), undisturbed)
+    goes_on(world, finished(world), undisturbed(asking))
     assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
     assert len(world.calls()) == 2
 
 
 def test_a_reply_whose_run_died_before_it_was_noted_is_neither_asked_for_nor_told_of_again(driven: World) -> None:
-    driven.use_claude()
-    driven.script([ANSWER])
-    driven.doit("-n", "2", "mutate")
+    asking(driven).doit("-n", "2", "mutate")
     (note,) = (driven.home / "data" / "replies").glob("*/ended.json")
     note.unlink()
     shutil.rmtree(next((driven.home / "data" / "projects").glob("*/asked")))
@@ -176,15 +192,15 @@ def test_a_reply_whose_run_died_before_it_was_noted_is_neither_asked_for_nor_tol
 
 
 def test_a_call_that_hangs_when_its_run_is_killed_is_not_waited_for_beyond_its_time_limit(
-    driven: World, undisturbed: str
+    driven: World, undisturbed: Callable[[Prepare], str]
 ) -> None:
-    world = prepared(driven)
+    world = asking(driven)
     world.edit("tasks.yaml", "claude]", "{use: claude, time_limit: 8}]")
     world.script([{"match": "*", "special": "hang", "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()) and runs(world, "claude"), world)
     kill_tree(run)
-    goes_on(world, finished(world), undisturbed)
+    goes_on(world, finished(world), undisturbed(asking))
     assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
 
 
@@ -197,9 +213,9 @@ def test_a_call_that_hangs_when_its_run_is_killed_is_not_waited_for_beyond_its_t
     ],
 )
 def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
-    driven: World, undisturbed: str, number: signal.Signals, moment: str
+    driven: World, undisturbed: Callable[[Prepare], str], number: signal.Signals, moment: str
 ) -> None:
-    world = prepared(driven)
+    world = edited(driven)
     if moment == "the model is asked":
         world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
@@ -209,7 +225,7 @@ def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
     assert "Traceback" not in (world.root.parent / "out").read_text()
     assert alive(world) == []
     assert world.git("worktree", "list").count("\n") == 1
-    goes_on(world, finished(world), undisturbed)
+    goes_on(world, finished(world), undisturbed(edited))
 
 
 def test_a_run_with_nothing_to_do_removes_what_a_dead_one_left(driven: World) -> None:
