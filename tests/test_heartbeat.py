@@ -91,11 +91,14 @@ def test_it_beats_and_goes_on_where_the_cache_is_deleted(tmp_path: Path, monkeyp
     home = tmp_path / "cache"
     home.mkdir()
     with alone(home, "run", STARTED):
+        opened = (home / NAME).open()  # a reader that is in the middle of it
         first = json.loads((home / NAME).read_text())["at"]
         until = time.monotonic() + 30
         while json.loads((home / NAME).read_text())["at"] == first:
             assert time.monotonic() < until
             time.sleep(0.01)
+        with opened:
+            assert json.load(opened)["at"] == first
         home.rename(tmp_path / "gone")
         time.sleep(0.1)
         assert any(thread.name == "heartbeat" for thread in threading.enumerate())

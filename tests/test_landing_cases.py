@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ from pipeline.action import Refusal
 from pipeline.config import PlanErrors
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.results import Landed, Outcome
+from pipeline.sandbox import Sandbox
+from pipeline.session import LANDING
 from pipeline.worktree import find_repository
 
 A, B = "test/a.mutants.test.js", "test/b.mutants.test.js"
@@ -591,6 +594,58 @@ def test_what_is_landed_stays_where_no_proof_of_it_is_known(landed: Place) -> No
     landed.run()
     assert (landed.titles(), landed.titles(B)) == (["has beta"], ["has beta of b"])
     landed.git("merge-base", "--is-ancestor", "main", BRANCH)
+
+
+# -- what nobody sees of it
+
+
+def test_no_hook_runs_but_those_of_our_commits(place: Place) -> None:
+    heard = place.root.parent / "heard"
+    for name in ("post-checkout", "post-index-change", "reference-transaction", "post-rewrite", "pre-commit"):
+        place.hook(name, f"echo {name} >> {heard}; test {name} != reference-transaction || git log -1 --format=%s")
+    assert ending(place.run(TESTS)) == "landed"
+    assert set(heard.read_text().split()) <= {"pre-commit", "post-index-change", "reference-transaction"}
+    assert heard.read_text().split().count("pre-commit") == len(TESTS)
+    assert heard.read_text().split().count("post-index-change") <= 2 * len(TESTS)
+
+
+def test_the_index_stays_as_it_is_where_git_would_write_it_anew(place: Place) -> None:
+    for path in ("notes.txt", "src/a.js"):  # the same content at another time: git looks, and would note that it did
+        os.utime(place.root / path, (1, 1))
+    assert ending(place.run(TESTS)) == "landed"  # and asks for equal bytes, the index's among them
+
+
+def test_a_run_that_a_hook_starts_is_about_its_own_repository(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = make_place(place.root.parent / "other")  # whose hook it is, as git tells every program that it starts
+    before, refs = other.state(), other.git("for-each-ref")
+    for name, value in (("GIT_DIR", ".git"), ("GIT_INDEX_FILE", ".git/index"), ("GIT_WORK_TREE", "")):
+        monkeypatch.setenv(name, str(other.root / value))
+    repository = place.session.repository
+    assert repository.top == place.root.resolve()
+    assert repository.snapshot(None, ()) == repository.git("rev-parse", "HEAD^{tree}").text.strip()
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name)
+    assert (other.state(), other.git("for-each-ref")) == (before, refs)
+
+
+def test_a_hook_that_breaks_the_tests_lands_none_of_them(place: Place) -> None:
+    place.hook("pre-commit", f"sed -i 's/beta/delta/' {A} 2> /dev/null && git add {A}; true")
+    found = place.run(TESTS)
+    assert (found["src/a.js"].titles, found["src/b.js"].titles) == ((), ("has beta of b",))
+    assert place.titles() == []
+
+
+def test_what_is_about_to_land_is_run_in_a_sandbox(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes, real = list[object](), StandIn.test
+
+    def noted(*args: Any, **more: Any) -> Any:
+        if args[1].name == LANDING:
+            boxes.append(more.get("sandbox"))
+        return real(*args, **more)
+
+    monkeypatch.setattr(StandIn, "test", noted)
+    assert ending(place.run(TESTS)) == "landed"
+    assert boxes == [Sandbox(())] * 2
 
 
 # -- one after another, and names for one place

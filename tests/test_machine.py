@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import re
 import shutil
@@ -14,10 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import filelock
+import psutil
 import pytest
 from conftest import PLAN, World
 
-from pipeline import config, reports
+from pipeline import config, process, reports
 from pipeline.host import CannotGoOn, RunInfo
 from pipeline.results import write_bytes
 from pipeline.schedule import lanes
@@ -119,6 +122,49 @@ def test_a_target_whose_folder_goes_while_it_is_written_is_written(
     goes[:] = [True, True, True]
     with pytest.raises(FileNotFoundError):
         write_bytes(target, b"another")
+
+
+def test_a_file_whose_writing_fails_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = tmp_path / "landed.json"
+    write_bytes(target, b"whole")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(target, b"anew")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("landed.json", b"whole")]
+
+
+def test_what_a_killed_run_left_is_ended_and_nobody_else(tmp_path: Path) -> None:
+    leaves = """
+import os, signal, sys, threading
+from pathlib import Path
+from pipeline import process
+
+def sleep(n):
+    process.run(["sleep", n], cwd=Path.cwd())
+
+with process.journal(Path(sys.argv[1])):
+    for n in ("7611", "7612"):
+        threading.Thread(target=sleep, args=(n,), daemon=True).start()
+    while len([p for p in Path(sys.argv[1]).glob("*.json") if p.stat().st_size]) < 2:
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    folder = tmp_path / "processes"
+    subprocess.run([sys.executable, "-c", leaves, str(folder)], check=False)
+    entries = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    orphans = [psutil.Process(entry["pid"]) for entry in entries]
+    assert [p.name() for p in orphans] == ["sleep", "sleep"]
+    # The number of one of them is a stranger's by now, as far as the journal can tell.
+    (folder / f"{orphans[0].pid}.json").write_text(json.dumps({**entries[0], "start": "1"}))
+    try:
+        with process.journal(folder) as (ended, waited):
+            assert (ended, waited) == (1, 0) and not list(folder.iterdir())
+        assert psutil.wait_procs(orphans, 5)[1] == orphans[:1]
+    finally:
+        orphans[0].kill()
 
 
 @pytest.mark.parametrize(("place", "told"), [("home", True), ("cache", True), ("elsewhere", False)])

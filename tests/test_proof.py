@@ -43,7 +43,7 @@ class Place:
 class Runs:
     """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms, skips
     (another), leans (on a test beside it), local (to its time zone), reads (it fails in the code with mutants), leaves,
-    spoils (those after it fail), ends (the process)."""
+    spoils (those after it fail), ends (the process), hangs(a) (with that mutant on), throws(a) (by its own fault)."""
 
     broken: str = ""  # the outcome of every run that has a switch laid
     needy: bool = False  # the covering tests fail in a sandbox
@@ -69,6 +69,9 @@ class Runs:
         for title, body in bodies.items():
             if "ends" in body:
                 return TestRun(Outcome.CRASHED, "died", running=title)
+            if f"hangs({mutant})" in body:
+                late = TestResult(WRITE, title, "failed", "assertion", "so")
+                return TestRun(Outcome.TIME_LIMIT, "it did not end", (late,))
         if mutant is not None and self.broken:
             return TestRun(Outcome(self.broken), "it did not end")
         reached: dict[str, tuple[str, ...]] = {}
@@ -77,7 +80,7 @@ class Runs:
         for title, body in bodies.items():
             if only not in (None, title):
                 continue
-            kills = re.findall(r"kills\((\w)\)", body)
+            kills = re.findall(r"(?:kills|hangs|throws)\((\w)\)", body)
             for key in kills:
                 reached[key] = (*reached.get(key, ()), title)
             bad = "fails" in body or mutant in kills or ("flaky" in body and shuffle == 3)
@@ -85,7 +88,8 @@ class Runs:
             bad |= ("leans" in body and only is not None) or ("local" in body and "TZ" in (env or {}))
             spoilt |= "spoils" in body
             left = "it leaves x changed" if "leaves" in body and watch else ""
-            state, kind = ("failed", "assertion") if bad else ("passed", "")
+            kind = "other" if f"throws({mutant})" in body else "assertion"
+            state, kind = ("failed", kind) if bad else ("passed", "")
             tests.append(TestResult(WRITE, title, state, kind, "so", left))
         if files != [WRITE]:
             harmed = any("harms" in b for b in bodies.values()) or (self.needy and sandbox is not None)
@@ -235,6 +239,22 @@ def test_where_nobody_tells_what_tests_reach_every_mutant_is_tried(bench: Bench)
     cast(Runs, bench.engine).tells = False
     proved, _ = judge(bench, candidate("one", "kills(a)"), candidate("two", "kills(b); kills(c)"))
     assert proved == {"one": ("a",), "two": ("b", "c")}
+
+
+def test_only_a_failed_assertion_or_an_exception_of_the_code_in_a_run_to_its_end_is_a_kill(bench: Bench) -> None:
+    proved, dropped = judge(bench, candidate("one", "kills(a); hangs(b); throws(c)"), candidate("two", "hangs(b)"))
+    assert proved == {"one": ("a",)}
+    assert dropped["two"].reason == "it kills nothing"
+
+
+def test_a_file_that_is_written_only_beside_the_covering_tests_drops_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = cast(Runs, bench.engine).boxes  # of the last run
+    monkeypatch.setattr(Place, "changed", lambda _: (WRITE,) if alone[-1][0] else (WRITE, "y.js"))
+    proved, dropped = judge(bench, candidate("a", "kills(a)"))
+    assert proved == {}
+    assert (dropped["a"].outcome, dropped["a"].reason) == (Outcome.OUTSIDE_SCOPE, "the tests wrote y.js")
 
 
 def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:

@@ -98,15 +98,18 @@ def test_memory_in_a_sandbox_has_an_end(place: Path) -> None:
 
 MODULE = """\
 import fs from 'node:fs';
+import { spawn } from 'node:child_process';
 export const state = { on: true };
 export const ofGlobal = (name) => globalThis[name];
 export const env = (name) => process.env[name];
 export const save = (path) => fs.writeFileSync(path, '');
 export const makes = (text) => new Function(text)();
+export const breaks = () => null.x;
+export const daemon = () => spawn('sleep', ['6542'], { detached: true, stdio: 'ignore' }).unref();
 """
 HEAD = """\
 import assert from 'node:assert/strict';
-import { env, makes, ofGlobal, save, state } from './code.js';
+import { breaks, daemon, env, makes, ofGlobal, save, state } from './code.js';
 """
 
 
@@ -169,9 +172,32 @@ def test_a_test_cannot_tell_whether_a_mutant_is_on(project: Path, mutant: str | 
         "let n = 0; Object.defineProperty(Object.prototype, 'activeMutant', { configurable: true, get() { n++; } });"
         " ofGlobal('x'); delete Object.prototype.activeMutant; assert.equal(n, 0);",
         "assert.throws(() => { Function.prototype.apply = () => {}; });",
+        "const { Session } = ofGlobal('process').getBuiltinModule?.('inspector') ?? {};"
+        " if (Session) assert.throws(() => new Session().connect(), /not for tests/);",
         mutant=mutant,
     )  # fmt: skip
     assert run.failed == ()
+
+
+def test_with_a_mutant_on_chance_is_as_without_one(project: Path) -> None:
+    said = [judge(project, "assert.fail(String(Math.random()));", mutant=m).tests[0].message for m in ("", "7", None)]
+    assert said[0] == said[1] != said[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("assert.equal(1, 2);", "assertion"),
+        ("breaks();", "exception"),
+        ("null.x;", "other"),
+        ("await new Promise(() => {});", "other"),
+        ("this.x.y;", "other"),
+    ],
+)
+def test_how_a_test_fails_is_told_by_what_it_throws_and_where(project: Path, body: str, kind: str) -> None:
+    (project / ".mocharc.json").write_text('{ "timeout": 300 }')
+    (failed,) = judge(project, body).tests
+    assert (failed.state, failed.kind) == ("failed", kind), failed.message
 
 
 def test_another_shuffled_run_is_on_another_day_with_other_random_numbers(project: Path) -> None:
@@ -192,6 +218,12 @@ def test_another_shuffled_run_is_on_another_day_with_other_random_numbers(projec
 def test_the_test_that_ends_its_process_is_named(project: Path, body: str, outcome: Outcome, said: str) -> None:
     run = judge(project, "assert.ok(1);", body, "assert.ok(1);")
     assert (run.outcome, run.running, said in run.detail) == (outcome, "1", True)
+
+
+@enforced
+def test_a_test_that_leaves_a_program_running_has_crashed(project: Path) -> None:
+    run = judge(project, "daemon();")
+    assert (run.outcome, run.detail) == (Outcome.CRASHED, "a program that the tests had started outlived them")
 
 
 def test_where_the_system_enforces_nothing_node_keeps_tests_from_files_and_programs(

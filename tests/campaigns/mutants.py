@@ -3,39 +3,50 @@
     pip install -e '.[dev,mutants]' && python -m tests.campaigns.mutants schedule --sample 100 --seed 1
 
 The changes are cosmic-ray's. Those that only alter annotations, which nothing evaluates, are left out, and equal ones
-are counted once. Each runs in a fork of its own: the module's tests until the first fails, with few and always the
-same random plans. Prints each survivor with its place; exit status 1 where the tests fail on the code as it is.
+are counted once. Each runs in a fork of its own: of the module's tests those that come to the changed function, the
+quickest first, until one fails; with few and always the same random plans. Prints each survivor with its place; exit
+status 1 where the tests fail on the code as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import random
 import resource
+import signal
 import sys
+import tempfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 
 import attrs
 import hypothesis
+import psutil
 import pytest
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).parents[2]
-TESTS = {"schedule": "test_schedule.py", "analysis": "test_analysis.py", "packing": "test_analysis.py"}
+# In one process, without conftest.py: what the real command does in others sees no change.
+TESTS = {
+    "schedule": "test_schedule.py", "analysis": "test_analysis.py", "packing": "test_analysis.py",
+    "proof": "test_proof.py", "landing": "test_landing_cases.py", "branch": "test_landing_cases.py",
+    "heartbeat": "test_heartbeat.py",
+}  # fmt: skip
 EXAMPLES = 20  # random plans a property
-CPU = 40  # seconds; a mutant that needs more has been noticed
+CPU, WALL = 40, 240  # seconds a test; a mutant that needs more has been noticed
 MEMORY = 2 << 30  # bytes of address space
 NO_MEMORY, BROKEN = 98, 99  # exit statuses that pytest has not
 KILLED, SURVIVED, LIMIT = "killed", "survived", "killed by a limit"
+MARK = "DOIT_MUTATE_MUTANT"  # in the environment of all that a fork starts
 
 
 @attrs.frozen
@@ -48,6 +59,14 @@ class Mutant:
 
     def __str__(self) -> str:
         return f"{self.line}: {self.operator}: {self.before} -> {self.after}"
+
+
+@attrs.frozen
+class Seen:
+    """One test on the code as it is: how long it took, and the first lines of all functions that it came to."""
+
+    seconds: float
+    functions: Sequence[int]
 
 
 class _Unannotated(ast.NodeTransformer):
@@ -76,12 +95,51 @@ class _Finder(importlib.machinery.SourceFileLoader):
         return compile(self.code, self.path, "exec", dont_inherit=True)
 
 
+@attrs.define
+class _Watch:
+    """A plugin of pytest's: a limit for each test, and what each came to where that is to be noted."""
+
+    path: str
+    noting: bool
+    seen: dict[str, Seen] = attrs.field(factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        limited()
+        if not self.noting:
+            return (yield)
+        began, functions = time.monotonic(), set[int]()
+
+        def note(frame: FrameType, event: str, arg: object) -> None:
+            if event == "call" and frame.f_code.co_filename == self.path:
+                functions.add(frame.f_code.co_firstlineno)
+
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            self.seen[item.nodeid] = Seen(time.monotonic() - began, sorted(functions))
+
+
+def limited() -> None:
+    """From now on this process has so many seconds: the signals end it."""
+    signal.setitimer(signal.ITIMER_PROF, CPU)
+    signal.setitimer(signal.ITIMER_REAL, WALL)
+
+
 def meaning(code: str) -> str:
     return ast.dump(_Unannotated().visit(ast.parse(code)))
 
 
 def mutants(source: str) -> Iterator[Mutant]:
     """All changes to a text that mean something, each meaning once."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator, operator_names
+
     seen, tree = {meaning(source)}, get_ast(source)
     for name in operator_names():
         operator = get_operator(name)
@@ -102,46 +160,74 @@ def mutants(source: str) -> Iterator[Mutant]:
             yield Mutant(name.split("/")[-1], at + 1, old[at].strip(), new[at].strip(), code)
 
 
-def judge(module: str, code: str) -> int:
+def judge(module: str, code: str, tests: Sequence[str], watch: _Watch) -> int:
     """In a fork: pytest's exit status with this text for the module."""
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))
+    limited()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os.environ[MARK] = str(os.getpid())
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    finder = _Finder(f"pipeline.{module}", str(ROOT / "pipeline" / f"{module}.py"))
+    finder = _Finder(f"pipeline.{module}", watch.path)
     finder.code = code
     sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
     hypothesis.settings.register_profile(
         "few", max_examples=EXAMPLES, derandomize=True, database=None, phases=[hypothesis.Phase.generate]
     )
     hypothesis.settings.load_profile("few")
-    options = ["-x", "-q", "--noconftest", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "--noconftest", "-p", "no:randomly", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is loaded before the fork
-    return int(pytest.main([*options, str(ROOT / "tests" / TESTS[module])]))
+    return int(pytest.main([*options, *tests], plugins=[watch]))
 
 
-def run(module: str, codes: Sequence[str], jobs: int) -> Iterator[tuple[int, str]]:
-    """For each text, as they end, its number and what became of it."""
-    waiting, running = list(enumerate(codes))[::-1], dict[int, int]()
+def run(
+    module: str, todo: Sequence[tuple[str, Sequence[str]]], jobs: int, note: Path | None = None
+) -> Iterator[tuple[int, str]]:
+    """For each text with its tests, as they end, its number and what became of it. note: where each test is noted."""
+    waiting, running = list(enumerate(todo))[::-1], dict[int, int]()
     while waiting or running:
         while waiting and len(running) < jobs:
-            number, code = waiting.pop()
+            number, (code, tests) = waiting.pop()
             pid = os.fork()
             if not pid:
                 status = BROKEN
+                watch = _Watch(str(ROOT / "pipeline" / f"{module}.py"), note is not None)
                 try:
-                    status = judge(module, code)
+                    status = judge(module, code, tests, watch) if tests else 0
+                    if note:
+                        note.write_text(json.dumps({test: attrs.asdict(seen) for test, seen in watch.seen.items()}))
                 except MemoryError:  # out of pytest itself, where a loop without end filled a list
                     status = NO_MEMORY
                 finally:
                     os._exit(status)
             running[pid] = number
         pid, status = os.wait()
+        end_what_it_left(pid)
         ended = os.waitstatus_to_exitcode(status)
         if ended > 2 and ended != NO_MEMORY:  # neither passed, nor failed, nor did not load
             raise RuntimeError(f"pytest ended with {ended}")
         yield running.pop(pid), LIMIT if ended < 0 or ended == NO_MEMORY else SURVIVED if ended == 0 else KILLED
+
+
+def end_what_it_left(pid: int) -> None:
+    """A fork that a limit ends leaves programs behind, each in a session of its own."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == str(pid):
+                process.kill()
+
+
+def tests_for(mutant: Mutant, source: str, seen: Mapping[str, Seen]) -> list[str]:
+    """The tests that come to the function that a mutant is in, the quickest first; all where it is in none."""
+    spans = [
+        (node.body[0].lineno, node.end_lineno or 0, min([node.lineno, *(d.lineno for d in node.decorator_list)]))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    around = [(start, end, first) for start, end, first in spans if start <= mutant.line <= end]
+    _, end, first = max(around, default=(0, sys.maxsize, 0))
+    come = {t: s for t, s in seen.items() if not around or any(first <= line <= end for line in s.functions)}
+    return sorted(come, key=lambda test: (come[test].seconds, test))
 
 
 def main() -> int:
@@ -153,13 +239,18 @@ def main() -> int:
     asked = parser.parse_args()
     os.chdir(ROOT)
     source = (ROOT / "pipeline" / f"{asked.module}.py").read_text()
-    if [how for _, how in run(asked.module, [source], 1)] != [SURVIVED]:
-        print(f"the tests of {asked.module} fail on the code as it is")
-        return 1
+    with tempfile.TemporaryDirectory(prefix="mutants-campaign-") as folder:
+        note = Path(folder) / "seen"
+        if [how for _, how in run(asked.module, [(source, [f"tests/{TESTS[asked.module]}"])], 1, note)] != [SURVIVED]:
+            print(f"the tests of {asked.module} fail on the code as it is")
+            return 1
+        seen = {test: Seen(**what) for test, what in json.loads(note.read_text()).items()}
     every = list(mutants(source))
-    drawn = every if asked.sample is None else random.Random(asked.seed).sample(every, min(asked.sample, len(every)))
+    size = len(every) if asked.sample is None else min(asked.sample, len(every))
+    drawn = every if asked.sample is None else random.Random(asked.seed).sample(every, size)
+    todo = [(mutant.code, tests_for(mutant, source, seen)) for mutant in drawn]
     count: Counter[str] = Counter()
-    for number, how in run(asked.module, [mutant.code for mutant in drawn], asked.jobs):
+    for number, how in run(asked.module, todo, asked.jobs):
         count[how] += 1
         if how == SURVIVED:
             print(f"pipeline/{asked.module}.py:{drawn[number]}", flush=True)
