@@ -13,6 +13,7 @@ import attrs
 import pytest
 import yaml
 
+from pipeline import analysis
 from pipeline.analysis import (
     Finding,
     Job,
@@ -74,6 +75,22 @@ def test_files_that_hide_each_other_are_found_in_a_plan_too_large_to_try_all_set
     jobs = [Job(f"t{i}", writes=("Kbuild", "Makefile", f"pair{i // 2}")) for i in range(1000)]
     (found,) = findings(waves(jobs))
     assert (found.paths, found.before, found.after) == (("Kbuild", "Makefile"), 1000, 2)
+
+
+def test_all_sets_are_tried_up_to_so_many_jobs_packed_and_not_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two rings, each of which takes a wave more than any queue is long: nothing says which paths are in the way.
+    rings = [[f"{ring}{i}" for i in range(3)] for ring in "xy"]
+    jobs = [Job(f"{ring[i]}", writes=(ring[i], ring[i - 1])) for ring in rings for i in range(3)]
+    monkeypatch.setattr(analysis, "TRIALS", math.comb(6, 2) * len(jobs))
+    assert {each.paths for each in findings(waves(jobs))} == set(itertools.product(*rings))
+    monkeypatch.setattr(analysis, "TRIALS", math.comb(6, 2) * len(jobs) - 1)
+    assert findings(waves(jobs)) == ()
+
+
+def test_plans_are_told_apart_and_shown_by_their_waves_alone() -> None:
+    jobs = writers("a", "a", "b")
+    assert waves(jobs) == waves(jobs) != waves(writers("a", "b", "b"))
+    assert repr(waves(jobs)) == "Waves(of={'t0': 0, 't1': 1, 't2': 0}, bound=2, chain=1)"
 
 
 def test_every_single_path_is_tried_however_large_the_plan() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pipeline.engines import Engine, Switch, TestResult, TestRun
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.model import Scope
-from pipeline.proof import Bench, cover, holds, prove
+from pipeline.proof import Bench, cover, elsewhere, holds, prove
 from pipeline.results import Dropped, Outcome, Survivor, Test
 from pipeline.sandbox import Sandbox
 from pipeline.worktree import Worktree
@@ -213,8 +213,9 @@ def test_of_two_with_one_title_the_other_is_judged_where_the_first_does_not_hold
     assert dropped["t"].reason == "the file has a test of this title"
 
 
-def test_what_could_not_be_run_with_mutants_is_unverified_and_has_not_failed(bench: Bench) -> None:
-    cast(Runs, bench.engine).broken = "time-limit"
+@pytest.mark.parametrize("outcome", [Outcome.TIME_LIMIT, Outcome.CRASHED])
+def test_what_could_not_be_run_with_mutants_is_unverified_and_has_not_failed(bench: Bench, outcome: Outcome) -> None:
+    cast(Runs, bench.engine).broken = outcome
     proved, dropped = judge(bench, candidate("a", "kills(a)"))
     assert proved == {}
     assert dropped["a"].outcome is Outcome.UNVERIFIED and not dropped["a"].failed
@@ -280,6 +281,35 @@ def test_what_was_proved_holds_on_another_text_only_if_all_of_it_does(bench: Ben
     verdict = prove(bench, "", (), [candidate("t", "kills(a); kills(b)")], SURVIVORS, 5)
     text = MochaSuite().add("", [candidate("t", now)])
     assert [d.reason for d in holds(bench, text, verdict.proved, 5)] == ([why] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("seconds_west", "spoken", "zone", "locale"),
+    [
+        (0, "", "Pacific/Chatham", "tr_TR.UTF-8"),
+        (-45900, "en_NZ.UTF-8", "America/St_Johns", "tr_TR.UTF-8"),  # Chatham itself: 12:45 before Greenwich
+        (45900, "tr_TR.UTF-8", "Pacific/Chatham", "de_DE.UTF-8"),
+    ],
+)
+def test_elsewhere_is_another_time_zone_and_another_locale_than_here(
+    monkeypatch: pytest.MonkeyPatch, seconds_west: int, spoken: str, zone: str, locale: str
+) -> None:
+    monkeypatch.setattr("time.timezone", seconds_west)
+    monkeypatch.setenv("LC_ALL", "")
+    monkeypatch.setenv("LANG", spoken)
+    assert elsewhere() == {"TZ": zone, "LC_ALL": locale, "LANG": locale}
+    monkeypatch.setenv("LC_ALL", "tr_TR.UTF-8")
+    assert elsewhere()["LANG"] == "de_DE.UTF-8"
+
+
+def test_a_process_has_ten_times_as_long_as_the_covering_tests_and_ten_seconds_at_least(bench: Bench) -> None:
+    assert [attrs.evolve(bench, seconds=seconds).limit for seconds in (0.0, 0.9, 1.2, 3.0)] == [10.0, 10.0, 12.0, 30.0]
+
+
+def test_what_the_later_ones_of_a_cover_make_needless_goes_again() -> None:
+    kills = {"most": "abcd", "left": "abe", "right": "cdf"}
+    chosen = cover({title: dict.fromkeys(keys, "assertion") for title, keys in kills.items()}, dict.fromkeys(kills, 1))
+    assert chosen == {"left", "right"}
 
 
 KILLS = st.dictionaries(

@@ -101,6 +101,8 @@ def test_memory_that_is_asked_for_is_kept_free_and_what_asks_for_none_never_wait
 def test_where_no_memory_is_left_not_a_byte_is_given_out() -> None:
     held = [Start(("a",), "validation", memory=6)]
     assert start(Ready("byte", 0, "validation", memory=1), running=held, validation=9, memory=6) == []
+    asks_for_none = [Start(("a",), "validation")]
+    assert start(Ready("all", 0, "validation", memory=6), running=asks_for_none, validation=9, memory=6) == [("all",)]
 
 
 def test_members_of_a_batch_share_out_the_memory_that_there_is() -> None:
@@ -168,6 +170,7 @@ def test_a_path_that_many_write_is_a_queue_that_must_not_start_late() -> None:
     for i in range(3):
         plan.ended(f"hub{i}", 2)
     assert plan.of("hub3") == 2
+    assert Priorities([Work("short", locks=hub, expected=0.25)]).of("short") == 0.25  # who is alone does not queue
 
 
 def test_priorities_follow_what_the_run_learns() -> None:

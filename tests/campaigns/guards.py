@@ -63,15 +63,16 @@ def copied(place: Path) -> Path:
     return place
 
 
-def passes(place: Path, tests: Sequence[str]) -> bool | None:
-    """Whether these tests of the copy pass; None where they cannot be run."""
+def passes(place: Path, tests: Sequence[str], shown: bool = False) -> bool | None:
+    """Whether these tests of the copy pass; None where they cannot be run. shown: print what pytest says."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     # In front of an installed one, for doit as well, which runs elsewhere. No bytecode: a file is replaced too soon
     # after it was written to be told by its time.
     env = {**kept, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1", MARK: str(place)}
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     words += ["--basetemp", str(place / "tmp")]
-    with subprocess.Popen(words, cwd=place, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+    out = None if shown else subprocess.DEVNULL
+    with subprocess.Popen(words, cwd=place, env=env, stdout=out, stderr=out) as run:
         try:
             code = run.wait(LIMIT * len(tests))
         except subprocess.TimeoutExpired:
@@ -120,7 +121,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="guards-campaign-") as name:
         place = copied(Path(name) / "copy")
-        if not passes(place, [f"tests/{test}" for test in sorted({g.test for g in guards})]):
+        if not passes(place, [f"tests/{test}" for test in sorted({g.test for g in guards})], shown=True):
             print("a test fails on the code as it is")
             return 1
         bad = 0
