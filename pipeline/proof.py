@@ -36,7 +36,7 @@ class Bench:
     switch: Switch
     tests: tuple[str, ...]  # the covering test files, without the write file unless the tree has it
     seconds: float  # of the covering tests on the original
-    workers: int = 1  # processes side by side
+    workers: int  # processes side by side
 
     @property
     def limit(self) -> float:

@@ -43,7 +43,8 @@ class Place:
 class Runs:
     """Tests do what words in their bodies say: kills(a), fails, breaks (the file does not load), flaky, harms, skips
     (another), leans (on a test beside it), local (to its time zone), reads (it fails in the code with mutants), leaves,
-    spoils (those after it fail), ends (the process), hangs(a) (with that mutant on), throws(a) (by its own fault)."""
+    spoils (those after it fail), ends (the process), hangs(a) (with that mutant on), throws(a) (by its own fault),
+    lingers (alone, its process does not end well, though it passes), strays (so in one shuffled run)."""
 
     broken: str = ""  # the outcome of every run that has a switch laid
     needy: bool = False  # the covering tests fail in a sandbox
@@ -96,6 +97,8 @@ class Runs:
             skipped = any("skips" in b for b in bodies.values())
             state = "failed" if harmed else "skipped" if skipped else "passed"
             tests.append(TestResult("x.test.js", "own", state, "other", "harmed"))
+        if any(("lingers" in b and only == t) or ("strays" in b and shuffle == 3) for t, b in bodies.items()):
+            return TestRun(Outcome.CRASHED, "a program outlived it", tuple(tests))
         self.count["run"] += 1
         known = reached if self.tells else None
         return TestRun(Outcome.OK, "", tuple(tests), inputs=("x.js",), reached=known)
@@ -106,7 +109,7 @@ def bench(tmp_path: Path) -> Bench:
     scope = Scope(name="x", mutate=("x.js",), tests=("x.test.js",), write=WRITE)
     return Bench(
         cast(Engine, Runs()), cast(Worktree, Place(tmp_path)), "tree", scope,
-        Switch({}, {k: k for k in "abc"}), ("x.test.js",), 0.1,
+        Switch({}, {k: k for k in "abc"}), ("x.test.js",), 0.1, 1,
     )  # fmt: skip
 
 
@@ -138,6 +141,7 @@ def test_each_test_is_credited_with_what_it_was_seen_to_kill_whatever_it_claims(
         ("kills(b); flaky", Outcome.REJECTED, "it passes on the original in 4 of 5 runs"),
         ("kills(b); leans", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham it fails: so"),
         ("kills(b); local", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham it fails: so"),
+        ("kills(b); lingers", Outcome.REJECTED, "alone and with TZ=Pacific/Chatham a program outlived it"),
         ("kills(b); harms", Outcome.REJECTED, "beside it, x.test.js: own fails: harmed"),
         ("kills(b); skips", Outcome.REJECTED, "beside it, x.test.js: own is skipped, or not there any more"),
         (
@@ -271,6 +275,7 @@ def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:
         ("kills(a); kills(b)", None),
         ("kills(a)", "1 of 2 kills are lost"),
         ("kills(a); kills(b); flaky", "it passes on the original in 4 of 5 runs"),
+        ("kills(a); kills(b); strays", "it passes on the original in 4 of 5 runs"),
         ("kills(a); kills(b); local", "alone and with TZ=Pacific/Chatham it fails: so"),
         ("kills(a); kills(b); harms", "beside it, x.test.js: own fails: harmed"),
         ("kills(a); kills(b); skips", "beside it, x.test.js: own is skipped, or not there any more"),
