@@ -6,6 +6,7 @@ others are somebody's, one of ours that a person has changed among them: they ar
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ from pipeline.worktree import Repository, Worktree
 
 BASE = "Mutate-Base"
 SCOPE = "Mutate-Scope"
-CONTENT = "Mutate-Content"  # content hash of the write file; NOTHING where the commit deletes it
+TASK, DRAFT = "Mutate-Task", "Mutate-Draft"  # in the place of the scope: whose change, and the name of its kept reply
+CONTENT = "Mutate-Content"  # content hash of the one file that it changes, or NOTHING; of several, a hash of theirs
 NOTHING = "none"
 NOBODY = ("-c", "user.name=doit-mutate", "-c", "user.email=doit-mutate@localhost.invalid")
 
@@ -28,9 +30,9 @@ class Conflict(Exception):
     """A commit of somebody's does not go onto HEAD."""
 
 
-def marks(scope: str, head: str, content: str) -> list[str]:
+def marks(whose: Mapping[str, str], head: str, content: str) -> list[str]:
     """The lines of a message that make the commit ours."""
-    return [f"{SCOPE}: {scope}", f"{BASE}: {head}", f"{CONTENT}: {content}"]
+    return [f"{key}: {value}" for key, value in {**whose, BASE: head, CONTENT: content}.items()]
 
 
 def mark_of(message: str, key: str) -> str | None:
@@ -75,6 +77,7 @@ class LandingBranch:
     engine: Engine
     worktree: Callable[[], Worktree]
     writes: Collection[str]  # the write files of all scopes
+    kept: Callable[[str, str], bool] = lambda task, draft: False  # whether a task's draft is here to land again
     said: list[str] = attrs.field(factory=list)
     off: dict[str, str] = attrs.field(factory=dict)  # write file of which ours came off in a rebuild -> its text
 
@@ -124,7 +127,7 @@ class LandingBranch:
         """The branch's commits on top of `head`: somebody's all, ours where what they were proved on is the same."""
         repo = self.repository
         base = self._base(head, tip) or head
-        commits = list(reversed(self._commits(tip, base, head)))
+        commits = self._without_drafts(list(reversed(self._commits(tip, base, head))))
         ours = {c: write for c in commits if (write := self._written(c)) is not None}
         touched = {path for c in commits if c not in ours for path in self._changed(c)}
         # A test of ours is that in a commit of somebody's as well.
@@ -153,6 +156,22 @@ class LandingBranch:
             if any(s.test.title not in left for s in self.ours_in(text, write)):
                 self.off[write] = text
         return start
+
+    def _without_drafts(self, commits: Sequence[str]) -> list[str]:
+        """Commits, oldest first, without the changes of tasks: each was checked as a whole tree, which is another now,
+        and lands again with its check. One on which somebody has built stays."""
+        kept: list[str] = []
+        theirs: set[str] = set()
+        for commit in reversed(commits):
+            message, changed = message_of(self.repository, commit), self._changed(commit)
+            task, draft = mark_of(message, TASK), mark_of(message, DRAFT)
+            ours = task and draft and mark_of(message, CONTENT) == self.content(self.repository, commit, changed)
+            if ours and theirs.isdisjoint(changed) and self.kept(task or "", draft or ""):
+                continue
+            if not mark_of(message, SCOPE):
+                theirs.update(changed)
+            kept.append(commit)
+        return kept[::-1]
 
     def _replay(self, worktree: Worktree, head: str, commits: Sequence[str], ours: Mapping[str, str]) -> set[str]:
         """Put commits on top. Gives the write files of which a commit of ours did not go. Raises Conflict for theirs.
@@ -183,22 +202,25 @@ class LandingBranch:
             return None
         if not self.store.tests(changed[0]):
             return None  # another machine's, or the store was lost: what nobody here can prove anew is not ours to drop
-        return changed[0] if mark_of(message, CONTENT) == self.content(self.repository, commit, changed[0]) else None
+        return changed[0] if mark_of(message, CONTENT) == self.content(self.repository, commit, changed) else None
 
-    def content(self, place: Repository | Worktree, commit: str, write: str) -> str:
-        """Content hash of a file at a commit, "" for the index; NOTHING where there is no such file."""
-        name = f"{commit}:{self.repository.prefix}{write}"
-        found = place.git("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
-        return found.text.strip() if found.exit_code == 0 else NOTHING
+    def content(self, place: Repository | Worktree, commit: str, paths: Sequence[str]) -> str:
+        """Content hash of files at a commit, "" for the index; NOTHING for one that is not there."""
+        found = []
+        for path in sorted(paths):
+            name = f"{commit}:{self.repository.prefix}{path}"
+            said = place.git("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
+            found.append(said.text.strip() if said.exit_code == 0 else NOTHING)
+        return found[0] if len(found) == 1 else hashlib.sha256("\n".join(found).encode()).hexdigest()
 
-    def restate(self, worktree: Worktree, base: str, write: str | None) -> str:
+    def restate(self, worktree: Worktree, base: str, paths: Sequence[str]) -> str:
         """Let the marks of the commit on top, if it has any, say what is so now. Gives the commit.
 
-        write: the file of one of ours; None for one that a person has changed, which is not to pass for ours again.
+        paths: the files of one of ours; none for one that a person has changed, which is not to pass for ours again.
         """
         commit = worktree.git("rev-parse", "HEAD").text.strip()
         message = told = message_of(self.repository, commit)
-        now = {BASE: base} if write is None else {BASE: base, CONTENT: self.content(worktree, commit, write)}
+        now = {BASE: base, CONTENT: self.content(worktree, commit, paths)} if paths else {BASE: base}
         for key, value in now.items():
             told = re.sub(rf"^{key}: .*$", f"{key}: {value}", told, flags=re.MULTILINE)
         if told == message:
@@ -235,7 +257,7 @@ class LandingBranch:
         if ours:
             why = [f"- withdrawn: {named(title)}: unproved on HEAD" for title in ours]
             self.put(worktree, write, self.without_husk(text, write, head))
-            lines = marks(write, head, self.content(worktree, "", write))
+            lines = marks({SCOPE: write}, head, self.content(worktree, "", [write]))
             message = "\n".join([f"Withdraw tests from {write}", "", *why, "", *lines])
             worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-m", message)
 
@@ -255,7 +277,7 @@ class LandingBranch:
         if worktree.git("diff", "--cached", "--quiet", ok=(0, 1)).exit_code == 0:
             return True  # HEAD has it already
         worktree.git(*self.as_somebody(), "commit", "--quiet", "--no-verify", "-C", commit)
-        self.restate(worktree, head, write)
+        self.restate(worktree, head, [write] if write else ())
         return True
 
     def _red(self, worktree: Worktree, writes: Sequence[str]) -> list[str]:
@@ -276,10 +298,11 @@ class LandingBranch:
         if not stored.since:
             return False
         title = re.escape(named(stored.test.title))
-        path = f":(top,literal){self.repository.prefix}{write}"
         since = [f"^{stored.since}"] if self.repository.rev(stored.since) else []
         dropped = False
-        for commit in self.repository.git("rev-list", "--topo-order", start, *since, "--", path).text.split():
+        for commit in self.repository.git(
+            "rev-list", "--topo-order", start, *since, "--", self.literal(write)
+        ).text.split():
             there = self.engine.suite.find(self.repository.read(commit, write) or "", stored.test.title)
             if there in texts_of(stored.test, stored):
                 return dropped
@@ -297,15 +320,17 @@ class LandingBranch:
         ours_alone = not self.engine.suite.titles(text) and self.repository.read(head, write) is None
         return "" if ours_alone else text
 
-    def put(self, worktree: Worktree, write: str, text: str) -> str:
-        """Stage a write file's text, "" for none. Gives the file's name as git takes no pattern for."""
+    def literal(self, path: str) -> str:
+        """A project file's name as git takes for no pattern."""
+        return f":(top,literal){self.repository.prefix}{path}"
+
+    def put(self, worktree: Worktree, write: str, text: str) -> None:
+        """Stage a write file's text, "" for none."""
         if text:
             write_bytes(worktree.root / write, text.encode(errors="surrogateescape"))
         else:
             (worktree.root / write).unlink(missing_ok=True)
-        literal = f":(top,literal){self.repository.prefix}{write}"
-        worktree.git("add", "--force", "--", literal)
-        return literal
+        worktree.git("add", "--force", "--", self.literal(write))
 
     def as_somebody(self) -> tuple[str, ...]:
         """Options for a commit: nothing where git knows who commits, else a named fallback."""

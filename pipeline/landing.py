@@ -1,47 +1,58 @@
-"""Make the landing branch hold HEAD plus every test now proved: one lock, one commit a scope, one compare-and-swap.
+"""Make the landing branch hold HEAD plus a change: one lock, one commit by explicit path, one compare-and-swap.
 
-The ref is the truth: what is on the branch is read from it every time. Nothing lands on a judgement that was made
-before the branch moved: what a commit's tree holds is judged after the commit is made and before the ref moves.
+The ref is the truth: what is on the branch is read from it every time. What lands is a Change, made for the commit that
+it is to stand on, whoever it is from: a scope's proved tests (proved.py), a task's draft (drafts.py). The commit that
+holds it is judged after it is made and before the ref moves: there is no other judgement that anything could land on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import attrs
 import filelock
 
-from pipeline.branch import BASE, Conflict, LandingBranch, checked_out, mark_of, marks, message_of, named, texts_of
+from pipeline.branch import BASE, Conflict, LandingBranch, checked_out, mark_of, marks, message_of
 from pipeline.engines import Engine
 from pipeline.model import Scope
-from pipeline.proof import Bench, holds
-from pipeline.results import Dropped, Landed, Outcome, Proved
+from pipeline.results import Outcome
 from pipeline.sameness import Sameness
-from pipeline.sandbox import Sandbox
-from pipeline.store import ProofStore, Stored
+from pipeline.store import ProofStore
 from pipeline.worktree import GitError, GitTimeout, Repository, Worktree
 
 TRIES = 5  # a person may move the branch between our look and our swap
+T = TypeVar("T")
 
 
 class Refused(Exception):
     """Nothing can land here. The text says why and what to do."""
 
 
+class Unfit(Exception):
+    """This change does not land: how that ended, and why in words."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        super().__init__(detail)
+        self.outcome, self.detail = outcome, detail
+
+
 @attrs.frozen
-class _SortedOut:
-    """The proved tests of a scope, by how they stand to the write file on the branch."""
+class Change(Generic[T]):
+    """What is to land on one commit, and made for that commit."""
 
-    withdrawn: dict[str, str]  # titles of tests that come off, with the reason
-    mine: list[Proved] = attrs.field(factory=list)  # there as we wrote them, or as a hook made them
-    theirs: list[Proved] = attrs.field(factory=list)  # somebody else's test has the title
-    removed: list[Proved] = attrs.field(factory=list)  # taken out by a person
-    new: list[Proved] = attrs.field(factory=list)
+    done: Callable[[str], T]  # once the branch stands there: the commit -> what came of it
+    paths: tuple[str, ...] = ()  # all files of the project that it changes; none: there is nothing to commit
+    message: str = ""
+    marks: Mapping[str, str] = attrs.field(factory=dict)  # lines of the message that say whose it is
+    stage: Callable[[Worktree], object] = lambda worktree: None  # put it into files and index of a worktree that stands
+    # on the commit
+    holds: Callable[[Worktree, str], bool] = lambda worktree, commit: True  # judge the commit that is to land. False:
+    # propose it anew, without what did not hold. Raises Unfit
 
-    @property
-    def ours(self) -> list[Proved]:
-        return [*self.mine, *self.new]
+
+Propose = Callable[[str, str], Change[T]]  # the commit to stand on, HEAD -> the change. Raises Unfit
 
 
 def landing_branch(repository: Repository, template: str) -> tuple[str, str]:
@@ -95,12 +106,13 @@ class Landing:
     time_limit: float  # seconds for one commit with its hooks
     uncommitted: frozenset[str]  # paths that differ between the snapshot and the HEAD it was taken on
     sameness: Sameness
+    kept: Callable[[str, str], bool] = lambda task, draft: False  # whether a task's draft is here to land again
     on: LandingBranch = attrs.field(init=False)
 
     @on.default
     def _on(self) -> LandingBranch:
         writes = frozenset(scope.write for scope in self.scopes)
-        return LandingBranch(self.branch, self.repository, self.store, self.engine, self.worktree, writes)
+        return LandingBranch(self.branch, self.repository, self.store, self.engine, self.worktree, writes, self.kept)
 
     @property
     def notes(self) -> list[str]:
@@ -130,176 +142,77 @@ class Landing:
         """What counts as the branch, and whether it is HEAD plus ours, and not another HEAD plus ours."""
         return self.on.standing(self.head())
 
-    def land(
-        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
-        text: str, described: Mapping[str, str], bench_at: Callable[[Worktree, str], Bench],
-    ) -> Landed:  # fmt: skip
-        """Put a scope's proved tests on the branch. Call it with the lock held.
+    def land(self, propose: Propose[T], stopped: Callable[[Outcome, str], T]) -> T:
+        """Put a change on the branch. Call it with the lock held.
 
-        judged: candidates that this run did not prove. inputs: path -> content hash, of all that the proofs loaded.
-        text: the write file that was judged. described: mutant key -> a line for the commit's message. bench_at: where
-        to judge tests at another tree, measuring if need be.
+        stopped: what comes of it where it does not land. What git refuses raises GitError.
         """
-        refused: dict[str, str] = {}  # title -> why it must not be in the file
         for _ in range(TRIES):
             try:
-                landed = self._try(scope, proved, judged, inputs, text, described, bench_at, refused)
+                landed = self._try(propose)
             except Conflict as conflict:
-                return Landed(Outcome.CONFLICT, str(conflict))
+                return stopped(Outcome.CONFLICT, str(conflict))
+            except Unfit as unfit:
+                return stopped(unfit.outcome, unfit.detail)
             if landed is not None:
-                return landed
-        return Landed(Outcome.CONFLICT, f"{self.branch} moved {TRIES} times while this landed: run again")
+                return landed[0]
+        return stopped(Outcome.CONFLICT, f"{self.branch} moved {TRIES} times while this landed: run again")
 
-    def _try(
-        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], inputs: Mapping[str, str],
-        text: str, described: Mapping[str, str], bench_at: Callable[[Worktree, str], Bench], refused: dict[str, str],
-    ) -> Landed | None:  # fmt: skip
-        """One try: None where the branch moved meanwhile, or a test did not hold and is in `refused` now."""
-        repo, suite = self.repository, self.engine.suite
+    def rebased(self) -> str:
+        """HEAD with all on top that has landed: the branch, put there if it is not. Call it with the lock held. Raises
+        Refused."""
+
+        def stopped(outcome: Outcome, detail: str) -> str:
+            raise Refused(detail)
+
+        return self.land(lambda start, head: Change(lambda commit: commit), stopped)
+
+    def _try(self, propose: Propose[T]) -> tuple[T] | None:
+        """One try: None where the branch moved meanwhile, or something is to be proposed anew."""
         head = self.head()
-        old = repo.rev(self.on.ref)
+        old = self.repository.rev(self.on.ref)
         start = self.on.start(head, old)
-        before = repo.read(start, scope.write) or ""
-        stood = self.on.off.get(scope.write) or repo.read(self.on.tip(head), scope.write) or before
-        sorted_out = self._sort_out(scope, proved, judged, before, stood, start, refused)
-        changed = self.sameness.changed(inputs, repo.files(start), scope.mutate)
-        differs = sorted(p for p in changed if p != scope.write)
-        committed = repo.files(head)
-        dirty = [p for p in differs if p in self.uncommitted and committed.get(p) != inputs[p]]
-        after, commit = before, start
-        if not dirty:
-            for title in {s.test.title for s in self.on.ours_in(before, scope.write)} & sorted_out.withdrawn.keys():
-                after = suite.remove(after, title)
-            after = suite.add(after, [p.test for p in sorted_out.new])
-            if sorted_out.withdrawn:
-                after = self.on.without_husk(after, scope.write, head)
-            here = {*suite.titles(after), *_titles(sorted_out.removed), *sorted_out.withdrawn}
-            lost = (s.test.title for s in self.on.ours_in(stood, scope.write) if s.test.title not in here)
-            sorted_out.withdrawn.update(dict.fromkeys(lost, "unproved on HEAD"))
-        if after != before:
-            made = self._commit(scope, start, after, _message(scope, sorted_out, described), head)
-            if isinstance(made, Landed):
-                return made
-            commit = made
-            failing = self._failing(scope, commit, sorted_out.ours, differs, text, bench_at)
-            if failing:
-                refused.update({d.title: d.reason for d in failing})
+        change = propose(start, head)
+        commit = start
+        if change.paths:
+            commit = self._commit(change, start, head)
+            if not change.holds(self.worktree(), commit):
                 return None
         if commit != self.on.tip(head):
-            if place := checked_out(repo, self.on.ref):
+            if place := checked_out(self.repository, self.on.ref):
                 why = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
-                return Landed(Outcome.CONFLICT, why)
+                raise Unfit(Outcome.CONFLICT, why)
             if not self._swap(commit, old):
                 return None
-        content = repo.files(commit).get(scope.write)
-        if dirty:
-            waiting = len(sorted_out.ours)
-            detail = f"commit {', '.join(dirty)}, run again: {waiting} tests land for nothing"
-            return Landed(Outcome.OK, detail, True, content, _titles(sorted_out.mine), _titles(sorted_out.theirs))
-        self.on.off.pop(scope.write, None)
-        self._remember(scope, sorted_out, commit, head, differs if after != before else ())
-        return Landed(
-            Outcome.OK, "", False, content, _titles(sorted_out.ours), _titles(sorted_out.theirs),
-            _titles(sorted_out.removed), tuple(f"{t}: {why}" for t, why in sorted(sorted_out.withdrawn.items())),
-        )  # fmt: skip
+        return (change.done(commit),)
 
-    def _sort_out(
-        self, scope: Scope, proved: Sequence[Proved], judged: Sequence[Dropped], text: str, stood: str, start: str,
-        refused: Mapping[str, str],
-    ) -> _SortedOut:  # fmt: skip
-        """Which of the proved tests the write file has, which are to come, and which must not.
-
-        text: of the file at `start`. stood: as it was on the branch before.
-        """
-        stored = self._stored(scope)
-        suite = self.engine.suite
-        found = _SortedOut(withdrawn={})
-        titles = suite.titles(text)
-        for p in proved:
-            there = suite.find(text, p.test.title)
-            known = stored.get((p.test.title, p.test.code))
-            if p.test.title in titles and there not in texts_of(p.test, known):
-                found.theirs.append(p)
-            elif p.test.title in refused:
-                found.withdrawn[p.test.title] = refused[p.test.title]
-            elif there is not None:
-                found.mine.append(p)
-            elif known and (known.rejected or self.on.taken_out(known, scope.write, start)):
-                found.removed.append(p)
-                self.store.put(scope.write, attrs.evolve(known, rejected=True))
-            else:
-                found.new.append(p)
-        for drop in judged:
-            known = stored.get((drop.title, drop.code))
-            texts = texts_of(known.test, known) if known and drop.failed else ()
-            if suite.find(text, drop.title) in texts or suite.find(stood, drop.title) in texts:
-                found.withdrawn[drop.title] = drop.reason
-        return found
-
-    def _stored(self, scope: Scope) -> dict[tuple[str, str], Stored]:
-        return {(s.test.title, s.test.code): s for s in self.store.tests(scope.write)}
-
-    def _remember(self, scope: Scope, sorted_out: _SortedOut, commit: str, head: str, differs: Sequence[str]) -> None:
-        """What has landed, since which HEAD, and as a hook made it.
-
-        differs: inputs of which the branch has another state than it was first proved on, and was judged anew with.
-        """
-        stored = self._stored(scope)
-        states = self.repository.files(commit)
-        text = self.repository.read(commit, scope.write) or ""
-        for p in sorted_out.ours:
-            known = stored.get((p.test.title, p.test.code), Stored(p.test))
-            there = self.engine.suite.find(text, p.test.title)
-            if differs and known.proofs:
-                here = {path: states[path] for path in known.inputs if path in states}
-                known = known.proved(attrs.evolve(known.proofs[0], inputs=here))
-            landed = attrs.evolve(known, test=p.test, since=known.since or head, as_landed=there or "")
-            self.store.put(scope.write, landed)
-
-    # -- commit, judge, swap
-
-    def _commit(self, scope: Scope, start: str, text: str, message: str, head: str) -> str | Landed:
+    def _commit(self, change: Change[T], start: str, head: str) -> str:
+        """The change as a commit on `start`, as the user's hooks leave it. Raises Unfit."""
         worktree = self.worktree()
         worktree.git("checkout", "--detach", "--force", "--quiet", start)
         worktree.reset(start)
-        literal = self.on.put(worktree, scope.write, text)
-        lines = marks(scope.name, head, self.on.content(worktree, "", scope.write))
-        words = ["commit", "--quiet", "-m", "\n".join([message, "", *lines]), "--", literal]
+        change.stage(worktree)
+        lines = marks(change.marks, head, self.on.content(worktree, "", change.paths))
+        names = [self.on.literal(path) for path in change.paths]
+        words = ["commit", "--quiet", "-m", "\n".join([change.message, "", *lines]), "--", *names]
         try:
             worktree.git(*self.on.as_somebody(), *words, hooks=True, timeout=self.time_limit)
         except GitTimeout:
-            # A killed git leaves its lock behind, and the next scope commits in the same worktree.
+            # A killed git leaves its lock behind, and the next one commits in the same worktree.
             (worktree.top / worktree.git("rev-parse", "--git-path", "index.lock").text.strip()).unlink(missing_ok=True)
             detail = f"the commit did not end within {self.time_limit:g} s (land.time_limit): look at its hooks"
-            return Landed(Outcome.TIME_LIMIT, detail)
+            raise Unfit(Outcome.TIME_LIMIT, detail) from None
         except GitError as error:
-            return Landed(Outcome.REJECTED, f"the commit was refused: {error}")
-        commit = self.on.restate(worktree, head, scope.write)
+            raise Unfit(Outcome.REJECTED, f"the commit was refused: {error}") from None
+        commit = self.on.restate(worktree, head, change.paths)
         if not self.repository.is_ancestor(start, commit):
-            return Landed(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on the branch")
-        names = self.repository.git("diff", "--name-only", "-z", start, commit).out.decode(errors="surrogateescape")
-        strayed = [n for n in names.split("\0") if n and n != f"{self.repository.prefix}{scope.write}"]
+            raise Unfit(Outcome.OUTSIDE_SCOPE, f"a hook left HEAD on {commit[:10]}, which is not on the branch")
+        names_of = self.repository.git("diff", "--name-only", "--no-renames", "-z", start, commit).out
+        allowed = {f"{self.repository.prefix}{path}" for path in change.paths}
+        strayed = [n for n in names_of.decode(errors="surrogateescape").split("\0") if n and n not in allowed]
         if strayed:
-            return Landed(Outcome.OUTSIDE_SCOPE, f"a hook put {', '.join(strayed)} into the commit")
+            raise Unfit(Outcome.OUTSIDE_SCOPE, f"a hook put {', '.join(strayed)} into the commit")
         return commit
-
-    def _failing(
-        self, scope: Scope, commit: str, proved: Sequence[Proved], differs: Sequence[str], text: str,
-        bench_at: Callable[[Worktree, str], Bench],
-    ) -> tuple[Dropped, ...]:  # fmt: skip
-        """Tests that do not hold on the tree that would land."""
-        worktree = self.worktree()
-        landed = self.repository.read(commit, scope.write) or ""
-        if differs or landed != text:
-            return holds(bench_at(worktree, commit), landed, proved, self.runs)
-        worktree.reset(commit)
-        run = self.engine.test(worktree.root, [scope.write], timeout=300, sandbox=Sandbox(()))
-        bad = {t.title: t.message for t in run.failed}
-        return tuple(
-            Dropped(p.test.title, Outcome.REJECTED, bad.get(p.test.title) or run.detail or "it did not run")
-            for p in proved
-            if p.test.title not in run.passed
-        )
 
     def _swap(self, commit: str, old: str | None) -> bool:
         """Move the branch if it still is what we looked at."""
@@ -310,18 +223,3 @@ class Landing:
         if moved.exit_code and self.repository.rev(self.on.ref) == old:
             raise GitError(f"git update-ref: {moved.tail()}")  # it did not move: git will not have it
         return moved.exit_code == 0
-
-
-def _titles(proved: Iterable[Proved]) -> tuple[str, ...]:
-    return tuple(sorted(p.test.title for p in proved))
-
-
-def _message(scope: Scope, sorted_out: _SortedOut, described: Mapping[str, str]) -> str:
-    kills = {k for p in sorted_out.new for k in p.how}
-    what = f"Kill {len(kills)} surviving mutants of {scope.name}" if kills else f"Withdraw tests of {scope.name}"
-    lines = [what, ""]
-    for p in sorted_out.new:
-        lines += [f"- {named(p.test.title)}", *(f"  {described.get(key, key)}" for key in sorted(p.how))]
-    for title, why in sorted(sorted_out.withdrawn.items()):
-        lines.append(f"- withdrawn: {named(title)}: {named(why.splitlines()[0])}")
-    return "\n".join(lines)

@@ -23,6 +23,7 @@ from pipeline.measuring import Baseline, Confirmed, Inputs, Measurement
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, as_kill, is_survivor, score
 from pipeline.proof import Bench, elsewhere, prove
+from pipeline.proved import ProvedTests
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivor, Survivors, Test, converter, dump, find
 from pipeline.session import Session
 from pipeline.store import Proof, Stored, digest
@@ -225,15 +226,17 @@ class Steps:
         text = self.session.engine.suite.add(base, [p.test for p in proved])  # as it was judged
         inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
         described = {m.key: _described(m) for m in self._baseline(scope).mutants}
+        judged = [d for proofs in all_proofs for d in proofs.dropped]
         waiting = began = time.time()
         try:
             landing = self.session.landing
+            tests = ProvedTests(
+                landing, scope, proved, judged, inputs, text, described,
+                lambda worktree, tree: self._bench(scope, worktree, tree, slot),
+            )  # fmt: skip
             with process.holding(landing.lock()):
                 began = time.time()
-                landed = landing.land(
-                    scope, proved, [d for proofs in all_proofs for d in proofs.dropped], inputs, text, described,
-                    lambda worktree, tree: self._bench(scope, worktree, tree, slot),
-                )  # fmt: skip
+                landed = landing.land(tests.on, Landed)
         except (GitError, EngineError, Refused) as error:
             landed = Landed(Outcome.UNVERIFIED, str(error))
         self.session.moved()
