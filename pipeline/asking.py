@@ -7,21 +7,19 @@ forgotten target asks nothing twice.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from pipeline import process
-from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, read, reply
+from pipeline.calls import Call, read_note
+from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, reply
 from pipeline.host import Slot
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, mutate
-from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test, write_bytes
+from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test
 from pipeline.session import Session
 
 
@@ -147,59 +145,21 @@ class Round:
 
     def _call(self, generator: Generator, ask: Ask) -> tuple[str, Reply]:
         """The reply to one prompt: the kept one where there is one that is of use, else a call, kept as it comes."""
-        replies = self.session.replies
         text = prompt.build(ask)
-        name = replies.name(text, dict(generator.key()))
-        with process.holding(replies.lock(name)):
-            note = _noted(replies.note(name))
-            if replies.raw(name).exists():
-                exit_code = note.get("exit_code")
-                got = generator.classify(exit_code, replies.raw(name).read_bytes(), str(note.get("err", "")).encode())
-                accounted = bool(note) or self.session.accounted(name, since=replies.raw(name).stat().st_mtime)
-                if got.outcome is Outcome.OK:
-                    if not accounted:  # its call outlived the run that made it
-                        self._record(generator, got, name, recovered=True)
-                    if not note:
-                        self._note(name, {"recovered": True, "ask": _reread(ask)})
-                    return name, attrs.evolve(got, tokens=None)
-                if not accounted:
-                    lost = Reply(Outcome.LOST, detail="the call died with the run that made it", model=got.model)
-                    self._record(generator, lost, name)
-                replies.drop(name)
-            started = time.time()
+        name = self.session.replies.name(text, dict(generator.key()))
+        about = {"scope": self.scope.name, "round": self.round, "generator": generator.name}
+        limit = self.session.plan.generate.of_round(self.round)[0].time_limit
+
+        def make(out_file: Path) -> process.Finished:
             with self.session.empty_folder() as empty:
-                finished = generator.call(
-                    text, cwd=Path(empty), out_file=replies.raw(name), timeout=self._config.time_limit
-                )  # fmt: skip
-            got = read(generator, finished)
-            err = finished.err[-2000:].decode(errors="replace")
-            # In this order: a reply that is noted is not looked at again, and what it cost would be told nowhere.
-            self._record(generator, got, name, started=started)
-            self._note(name, {"exit_code": finished.exit_code, "err": err, "ask": _reread(ask)})
-            if got.outcome is not Outcome.OK:
-                replies.drop(name)
-            return name, got
+                return generator.call(text, cwd=Path(empty), out_file=out_file, timeout=limit)
 
-    @property
-    def _config(self) -> Any:
-        return self.session.plan.generate.of_round(self.round)[0]
-
-    def _note(self, name: str, note: Mapping[str, object]) -> None:
-        write_bytes(self.session.replies.note(name), json.dumps(note, sort_keys=True).encode())
-
-    def _record(
-        self, generator: Generator, got: Reply, name: str, started: float | None = None, recovered: bool = False
-    ) -> None:
-        self.session.call(
-            scope=self.scope.name, round=self.round, generator=generator.name, model=got.model, reply=name,
-            outcome=str(got.outcome), detail=got.detail, started=started, ended=time.time(), recovered=recovered,
-            tokens=attrs.asdict(got.tokens) if got.tokens else None,
-        )  # fmt: skip
+        return name, Call(self.session, name, generator, about, lambda: {"ask": _reread(ask)}).reply(make)
 
     def _answered(self, name: str, identity: Mapping[str, str]) -> None:
         """Remember for each question of a reply that this answered it: one attempt, whichever round it was made in."""
         proofs = self.session.proofs
-        for key, around in _noted(self.session.replies.note(name)).get("ask", {}).get("about", ()):
+        for key, around in read_note(self.session.replies.note(name)).get("ask", {}).get("about", ()):
             question = _question_key(key, around, identity)
             answers = proofs.asked(question)
             if name not in answers:
@@ -207,7 +167,7 @@ class Round:
 
     def _kept(self, generator: Generator, name: str, origin: str) -> tuple[Test, ...]:
         """The tests of a reply that answered these questions before, read as they were then."""
-        note = _noted(self.session.replies.note(name))
+        note = read_note(self.session.replies.note(name))
         try:
             raw = self.session.replies.raw(name).read_bytes()
             keys, taken = [key for key, _ in note["ask"]["about"]], note["ask"]["titles"]
@@ -227,14 +187,6 @@ class Round:
 def _reread(ask: Ask) -> dict[str, object]:
     """What it takes to read the reply again: which mutant each number stood for, and the titles taken then."""
     return {"about": [(q.survivor.key, q.survivor.around) for q in ask.numbered], "titles": list(ask.titles_taken)}
-
-
-def _noted(path: Path) -> dict[str, Any]:
-    try:
-        note = json.loads(path.read_text())
-        return note if isinstance(note, dict) else {}
-    except (OSError, ValueError):
-        return {}
 
 
 def _question_key(key: str, around: str, identity: Mapping[str, str]) -> dict[str, object]:

@@ -89,7 +89,23 @@ class Reply:
     cpu_seconds: float | None = None  # of the program here, not of the model
 
 
-class Generator(Protocol):
+class Classifies(Protocol):
+    """Who reads what a program that calls a model has said."""
+
+    def classify(
+        self,
+        exit_code: int | None,
+        raw: bytes,
+        err: bytes = b"",
+        *,
+        timed_out: bool = False,
+        too_much_output: bool = False,
+    ) -> Reply:
+        """Read what a call said. Pure, so that a kept reply is read again after a crash; `exit_code` is None where
+        nobody was there to see it."""
+
+
+class Generator(Classifies, Protocol):
     """A model behind a program: one prompt in, one text out. It writes no file and may use no tool."""
 
     @property
@@ -110,20 +126,8 @@ class Generator(Protocol):
         for what the program does; one that isn't there ends with 127, as in a shell.
         """
 
-    def classify(
-        self,
-        exit_code: int | None,
-        raw: bytes,
-        err: bytes = b"",
-        *,
-        timed_out: bool = False,
-        too_much_output: bool = False,
-    ) -> Reply:
-        """Read what a call said. Pure, so that a kept reply is read again after a crash; `exit_code` is None where
-        nobody was there to see it."""
 
-
-def read(generator: Generator, finished: Finished) -> Reply:
+def read(generator: Classifies, finished: Finished) -> Reply:
     """The reply of a call that has just ended, with what it took."""
     reply = generator.classify(
         finished.exit_code, finished.out, finished.err,

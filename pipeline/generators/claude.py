@@ -65,7 +65,7 @@ class Claude(Command):
     ) -> Reply:
         # Whole and paid for: a reply that arrived counts, whatever the program did afterwards.
         envelope = find_envelope(raw.decode(errors="replace"))
-        reply = _judge(envelope) if envelope is not None else None
+        reply = judged(envelope) if envelope is not None else None
         if reply is None:
             reply = _refused_options(err) or failure("claude", exit_code, err or raw, timed_out, too_much_output)
         if reply is None and not raw.strip():
@@ -92,7 +92,8 @@ def find_envelope(text: str) -> Envelope | None:
     return None
 
 
-def _judge(envelope: Envelope) -> Reply:
+def judged(envelope: Envelope) -> Reply:
+    """What came of a call, by its envelope alone."""
     subtype = str(envelope.get("subtype") or "success")
     result = envelope.get("result")
     text = result if isinstance(result, str) else ""
@@ -103,7 +104,7 @@ def _judge(envelope: Envelope) -> Reply:
         detail = one_line([f"claude: {subtype}", text, str(envelope.get("errors") or "")])
         return attrs.evolve(answered, outcome=outcome, detail=detail)
     if envelope.get("is_error", text.startswith("API Error")):
-        outcome = _outcome_of(text)
+        outcome = outcome_of(text)
         detail = f"claude: {one_line([text]) or 'an error without a text'}"
         if outcome in _REMEDY:
             detail += f"; {_REMEDY[outcome]}"
@@ -113,7 +114,7 @@ def _judge(envelope: Envelope) -> Reply:
     return attrs.evolve(answered, text=text)
 
 
-def _outcome_of(text: str) -> Outcome:
+def outcome_of(text: str) -> Outcome:
     """What the text of a failed call means; `crashed` where nobody has seen it before."""
     status = re.match(r"API Error: (\d{3})\b", text)
     if status and status[1] in _STATUS:
