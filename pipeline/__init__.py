@@ -52,7 +52,10 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         "backend": "sqlite3",
         "dep_file": "cache/doit.db",
         # Where nothing is to be mutated, `mutate` would be done at once, and look like all that was declared.
-        "default_tasks": ["mutate"] if loaded.scopes else [task.name for task in loaded.tasks],
+        "default_tasks": [
+            *(["mutate"] if loaded.scopes else [task.name for task in loaded.commands]),
+            *(["build"] if loaded.changes else []),
+        ],
         "verbosity": 1,
     }
     return settings, lambda: tasks.tasks(host)

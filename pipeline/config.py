@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from . import document, expand, filescopes, fragments, model, patterns, source
+from . import agenttasks, document, expand, filescopes, fragments, model, patterns, source
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
@@ -93,9 +93,10 @@ def _plan(
     checkout = attrs.evolve(checkout, made=filescopes.made(doc.tasks, checkout))
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
     tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
+    tasks, wrong_agents = agenttasks.tasks(doc.tasks, tasks, checkout)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
     compose = {checkout.spelled(shared): by for shared, by in doc.compose.items()}
-    mistakes += [*wrong_scopes, *wrong_tasks, *wrong_config, *_shared_writes(scopes, tasks)]
+    mistakes += [*wrong_scopes, *wrong_tasks, *wrong_agents, *wrong_config, *_shared_writes(scopes, tasks)]
     mistakes += [*_order_mistakes(tasks), *_compose_mistakes(doc.compose, tasks, declared, checkout)]
     plan = model.Plan(
         path=str(path),
@@ -251,6 +252,11 @@ def _shared_writes(scopes: Sequence[expand.Expanded], tasks: Sequence[model.Task
             what = f"a scope and a task write {quoted(each.scope.write)}"
             also = ("tasks", written[path], "writes")
             yield Mistake(("scopes", each.index, "write"), what, "give each a file of its own", also)
+    changes = {task.name: index for index, task in enumerate(tasks) if task.agent}
+    for each in scopes:
+        if each.scope.name in changes:  # land:X would be the task of both
+            what = f"a scope and an agent's task are called {quoted(each.scope.name)}"
+            yield Mistake(("tasks", changes[each.scope.name], "name"), what, "choose another name for the task")
 
 
 if __name__ == "__main__":

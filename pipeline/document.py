@@ -14,7 +14,9 @@ import cattrs
 from . import kinds, model
 from .kinds import (
     ARGUMENT,
+    BOOLEAN,
     BYTES,
+    CONDITION,
     COUNT,
     LINES,
     NAME,
@@ -24,6 +26,7 @@ from .kinds import (
     SECONDS,
     TASK_NAME,
     TEXT,
+    TOKENS,
     VARIABLE,
     VERSION,
     WORKERS,
@@ -121,11 +124,37 @@ class ScopeDocument:
 
 
 @attrs.frozen
+class AgentDocument:
+    """A program that calls a model and edits files: it drafts the task's change in a worktree of its own."""
+
+    brief: Annotated[str, LINES, "What it is to do: a file of the project (one word), or the text itself"]
+    use: Annotated[Literal["claude", "codex", "gemini", "command"], "Which program; command: one of your own"] = (
+        "claude"
+    )
+    run: Annotated[Argv, "For `use: command`: the program and its arguments; the brief is on its standard input"] = ()
+    model: Annotated[str | None, TEXT, "The model that is asked; left out: the program's own default"] = None
+    effort: Annotated[str | None, TEXT, "How hard it is to think; left out: the program's own default"] = None
+    time_limit: Annotated[float, SECONDS, "For one draft"] = 3600.0
+    budget: Annotated[int | None, TOKENS, "Tokens of one draft: fresh input, cache writes and output together"] = None
+
+
+@attrs.frozen
+class ConditionDocument:
+    """One condition of a check; its command alone will do where it needs nothing else."""
+
+    run: Annotated[Commands, "Shell commands, one after another"]
+    hidden: Annotated[bool, BOOLEAN, "The agent is told neither of it nor of what it says; such come last"] = False
+    timeout: Annotated[float, SECONDS, "Then it is ended, and the change is not verified"] = 3600.0
+
+
+@attrs.frozen
 class TaskDocument:
-    """An ordinary task: shell commands with file scopes, run in the project's root."""
+    """An ordinary task: shell commands with file scopes, run in the project's root; or a change by an agent."""
+
+    RULES: typing.ClassVar[Mapping[str, Any]] = {"oneOf": [{"required": ["run"]}, {"required": ["agent", "check"]}]}
 
     name: Annotated[str, TASK_NAME, "What `doit` and other tasks call it"]
-    run: Annotated[Commands, "Shell commands, one after another"]
+    run: Annotated[Commands, "Shell commands, one after another"] = ()
     reads: Annotated[
         tuple[Pattern, ...], "Files, directories and patterns that it depends on; without any it runs every time"
     ] = ()
@@ -146,6 +175,14 @@ class TaskDocument:
         BYTES,
         "Kept free for it while it runs; where its processes together take more, it's ended and has failed",
     ] = None
+    agent: Annotated[
+        AgentDocument | None, Short("brief"), "Who drafts the change, in the place of `run`; its brief alone will do"
+    ] = None
+    check: Annotated[
+        Mapping[Annotated[str, CONDITION], Annotated[ConditionDocument, Short("run")]],
+        "What must hold of the change, by name and in this order: commands in the project's root",
+    ] = attrs.field(factory=dict)
+    confidence: Annotated[Literal["high", "medium", "low"], "How sure you are that it will go well"] = "medium"
 
 
 @attrs.frozen
@@ -321,4 +358,5 @@ def schema_of(type_: Any) -> dict[str, Any]:
         "properties": {field.name.rstrip("_"): schema_of(field.type) for field in fields},
         "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],
         "additionalProperties": False,
+        **getattr(type_, "RULES", {}),
     }

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.contents import Contents
+from pipeline.drafting import asked_of, states_of, who_of
+from pipeline.drafts import Checked, Draft, TaskLanded, hash_of
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs
-from pipeline.model import Scope
+from pipeline.model import Scope, Task
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
 from pipeline.store import digest
@@ -91,6 +93,62 @@ class Freshness:
             return False
         same = found.content == states.get(scope.write)
         return same and not self.session.measuring.sameness.changed(found.inputs, states, scope.mutate)
+
+    # -- the tasks of agents (a parameter of the name `task` would be doit's)
+
+    def drafted(self, declared: Task) -> bool:
+        """Its brief is the same, and on HEAD and what has landed, what it reads and writes is as it was drafted from,
+        as it landed, or as later tasks have left it. What has landed is good, whichever agent wrote it."""
+        found, landed = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "landed.json", TaskLanded)
+        if found is None or found.outcome is not Outcome.OK or found.asked != asked_of(declared):
+            return False
+        good = landed is not None and landed.outcome is Outcome.OK and landed.draft == hash_of(found)
+        if not good and found.who != who_of(declared):
+            return False
+        try:
+            now = self._states()
+        except Refused:
+            return False
+        return self._as_left(declared, found.base, states_of(declared, now))
+
+    def checked(self, declared: Task) -> bool:
+        draft, found = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "checked.json", Checked)
+        if draft is None or found is None or found.outcome is not Outcome.OK:
+            return False
+        return (found.draft, found.conditions) == (hash_of(draft), hash_of(declared.check))
+
+    def task_landed(self, declared: Task) -> bool:
+        """The landing branch stands on HEAD now, and has the change as it landed, or as later tasks left it."""
+        draft, found = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "landed.json", TaskLanded)
+        if draft is None or found is None or found.outcome is not Outcome.OK:
+            return False
+        if (found.draft, found.conditions) != (hash_of(draft), hash_of(declared.check)):
+            return False
+        try:
+            branch = self.session.branch
+        except Refused:
+            return False
+        now = {path: branch.states.get(path, "") for path in found.files}
+        return branch.on_head and self._as_left(declared, None, now)
+
+    def _as_left(self, task: Task, drafted: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
+        """Whether files are as the task or later ones left them; or, where `drafted` is given, as they were then."""
+        tasks = (self.session.tasks[name] for name in (task.name, *self.session.order.later_writers(task.name)))
+        landed = [each.files for each in (self._find_of(t, "landed.json", TaskLanded) for t in tasks) if each]
+        for path in {*(drafted or ()), *now}:
+            known = [files[path] for files in landed if path in files]
+            known += [] if drafted is None else [drafted.get(path, "")]
+            if now.get(path, "") not in known:
+                return False
+        return True
+
+    def _states(self) -> Mapping[str, str]:
+        """The project on HEAD and what has landed. What landed on another HEAD comes off, to land again."""
+        branch = self.session.branch
+        return branch.states if branch.on_head else self.session.repository.files(self.session.landing.head())
+
+    def _find_of(self, task: Task, name: str, type_: type[T]) -> T | None:
+        return find(self.session.task_target(task.name, name), type_)
 
     def search_values(self) -> dict[str, Any]:
         """The plan's values that search reads, with the version of what it runs."""

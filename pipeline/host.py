@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import sqlite3
-import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import attrs
 
-from pipeline import process
+from pipeline import process, slots
 from pipeline.results import Outcome
 from pipeline.schedule import Lanes
+from pipeline.slots import Slots
 
 
 class CannotGoOn(Exception):
@@ -31,6 +32,16 @@ def in_the_way(error: BaseException) -> bool:
 
 
 @attrs.frozen
+class Leg:
+    """More of a task that is not over: it waits for a slot as any task does, holding nothing meanwhile."""
+
+    name: str  # what the ledger and people call it
+    kind: str
+    pool: str
+    performer: Performer
+
+
+@attrs.frozen
 class Attempt:
     """What performing one task came to."""
 
@@ -39,6 +50,7 @@ class Attempt:
     line: str = ""  # for people, when the task ends
     output: str = ""  # of programs it ran; shown in one piece where verbosity is 2, and with a failure
     fields: Mapping[str, object] = attrs.field(factory=dict)  # JSON, for the event
+    then: Leg | None = None  # it is not over: this comes next
 
 
 @attrs.frozen
@@ -58,6 +70,15 @@ class Slot:
             while stack.enter_context(self.try_extra()):
                 held += 1
             yield max(self.workers, min(held * self.workers, process.cores()))
+
+    @contextlib.contextmanager
+    def door(self, folder: Path) -> Iterator[str]:
+        """A socket in `folder`, a path that is not long, where programs get slots of validation (slot.py)."""
+        if self._slots is None:
+            yield ""
+        else:
+            with slots.opened(self._slots, folder) as path:
+                yield path
 
     def try_extra(self) -> contextlib.AbstractContextManager[bool]:
         """Hold one more slot of the lane if one is free now; False, without waiting, if not."""
@@ -109,43 +130,3 @@ class Host(Protocol):
 
 
 Performer = Callable[[Sequence[Hashable], Slot], Mapping[Hashable, Attempt]]
-
-
-class Slots:
-    """Who holds which slot. Worker threads ask too, for extra ones."""
-
-    def __init__(self, capacity: Mapping[str, int], freed: Callable[[], None]) -> None:
-        """freed: called, in the thread that held it, when an extra slot is free again."""
-        self.lock = threading.RLock()
-        self._free = {pool: set(range(slots)) for pool, slots in capacity.items()}
-        self._capacity, self._freed, self._closed = capacity, freed, False
-
-    def in_use(self) -> dict[str, int]:
-        with self.lock:
-            return {pool: slots - len(self._free[pool]) for pool, slots in self._capacity.items()}
-
-    def take(self, pool: str) -> int | None:
-        """The lowest free index, None if there is none."""
-        with self.lock:
-            index = min(self._free[pool], default=None)
-            if index is not None:
-                self._free[pool].remove(index)
-            return index
-
-    def give(self, pool: str, index: int) -> None:
-        with self.lock:
-            self._free[pool].add(index)
-
-    @contextlib.contextmanager
-    def extra(self, pool: str) -> Iterator[bool]:
-        index = None if self._closed else self.take(pool)
-        try:
-            yield index is not None
-        finally:
-            if index is not None:
-                self.give(pool, index)
-                self._freed()
-
-    def close(self) -> None:
-        """No more extra ones: the run is stopping."""
-        self._closed = True

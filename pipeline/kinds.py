@@ -144,6 +144,7 @@ PATTERN = _string("a path or pattern, relative to the project", r"[^/\u0000-\u00
 LINES = _string("text", r"[^\u0000]*[^\u0000\s][^\u0000]*")
 ARGUMENT = _string("text", r"[^\u0000]*")
 NAME = _name()
+CONDITION = _string("a name of letters, digits, - and _", r"[A-Za-z0-9_-]+")
 POOL_NAME = _name(validation=("validation is what -n says, not the plan", "leave it out"))
 TASK_NAME = _name(**{name: (f"{name!r} is a name of ours", "choose another") for name in OURS})
 VARIABLE = _string("the name of an environment variable", r"[^=\u0000]+")
@@ -151,6 +152,13 @@ COUNT = Kind(
     f"a whole number from 1 to {MOST}",
     {"type": "integer", "minimum": 1, "maximum": MOST},
     _number(1, MOST, int),
+)
+BOOLEAN = Kind("true or false", {"type": "boolean"}, _number(False, True, bool))
+MOST_TOKENS = 10**9
+TOKENS = Kind(
+    f"a whole number of tokens, at most {MOST_TOKENS:,}",
+    {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS},
+    _number(1, MOST_TOKENS, int),
 )
 SECONDS = Kind(
     'seconds, or text such as "90s", "30m" or "1h", and at most 31 days',

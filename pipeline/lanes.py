@@ -30,10 +30,11 @@ from doit.reporter import ConsoleReporter, JsonReporter, ZeroReporter
 
 from pipeline import process, schedule
 from pipeline.action import Refusal, check_pool, meta
-from pipeline.host import Attempt, Host, Slot, Slots, in_the_way
+from pipeline.host import Attempt, Host, Leg, Slot, in_the_way
 from pipeline.model import VALIDATION
 from pipeline.results import Outcome
 from pipeline.signals import Signals, end_own_children
+from pipeline.slots import Slots
 from pipeline.state import State
 
 
@@ -44,6 +45,11 @@ class _Waiting:
     node: Any
     since: float  # when it became ready
     ready: schedule.Ready
+    leg: Leg | None = None  # what is left of a task that has been running before
+
+    @property
+    def name(self) -> str:
+        return self.leg.name if self.leg else str(self.task.name)
 
     @property
     def task(self) -> Any:
@@ -68,12 +74,20 @@ class Running:
     attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
     error: BaseFail | None = None
 
+    @property
+    def shared(self) -> dict[str, object]:
+        """The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides."""
+        share = 1 / len(self.members)
+        return {"slot": self.slot.index, "share": share, "cpu_seconds": self.cpu_seconds * share}
+
     def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
         steps = [each.task.actions[0] for each in self.members]
+        leg = self.members[0].leg  # such are performed alone
+        performer = leg.performer if leg else steps[0].performer
         self.started = time.time()
         with process.cpu_account() as cpu_seconds:
             try:
-                self.attempts = dict(steps[0].performer([step.key for step in steps], self.slot))
+                self.attempts = dict(performer([step.key for step in steps], self.slot))
             except process.Stopped:
                 self.error = TaskFailed("interrupted", report=False)
             except BaseException as error:  # nothing else would tell the main thread
@@ -258,7 +272,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         here: list[_Waiting] = []
         for start, index in zip(starts, taken, strict=True):
             members = [self._ready.pop(name) for name in start.names]
-            members = [each for each in members if not self._stopped and (not each.locked or self._judge(each))]
+            members = [
+                each for each in members if not self._stopped and (each.leg or not each.locked or self._judge(each))
+            ]
             if start.pool is None or index is None:
                 here += members
             elif members and not self._stopped:
@@ -271,6 +287,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def _launch(self, members: Sequence[_Waiting], slot: Slot) -> None:
         for each in members:
+            if each.leg:
+                continue
             self._state.begin(each.task)
             if each.task.teardown:
                 self.teardown_list.append(each.task)
@@ -290,19 +308,31 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             attempt = running.attempts.get(step.key)
             if attempt is not None:
                 self._show(task, attempt)
+            going_on = attempt is not None and attempt.then is not None and running.error is None
+            if going_on and attempt is not None:
+                self._go_on(waiting, running, attempt)
+                continue
             fail = self.process_task_result(waiting.node, self._verdict(task, attempt, running.error))
             if attempt is not None and attempt.line:
-                self.say(f"   {task.name}: {attempt.line}")
+                self.say(f"   {waiting.name}: {attempt.line}")
             outcome = attempt.outcome if attempt else Outcome.INTERRUPTED if self._signals.hit else Outcome.CRASHED
             if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
                 outcome = Outcome.CRASHED
-            # The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides.
-            share = 1 / len(running.members)
-            shared = {"slot": running.slot.index, "share": share, "cpu_seconds": running.cpu_seconds * share}
             failure = {"failure": fail.message} if fail else {}
-            fields = {**(attempt.fields if attempt else {}), **shared, **failure}
+            fields = {**(attempt.fields if attempt else {}), **running.shared, **failure}
             self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
             self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
+
+    def _go_on(self, waiting: _Waiting, running: Running, attempt: Attempt) -> None:
+        """A task that is not over waits for its next slot as any other does, holding nothing."""
+        leg = attempt.then
+        assert leg is not None
+        if attempt.line:
+            self.say(f"   {waiting.name}: {attempt.line}")
+        fields = {**attempt.fields, **running.shared, "then": leg.name}
+        self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
+        ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=None)
+        self._ready[waiting.task.name] = _Waiting(waiting.node, time.time(), ready, leg)
 
     def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
         if error is not None:
@@ -355,8 +385,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         fields: Mapping[str, object],
     ) -> None:  # fmt: skip
         plan = {key: meta(waiting.task, key) for key in ("kind", "scope", "round")}
+        plan |= {"kind": waiting.leg.kind} if waiting.leg else {}
         times = {"ready": waiting.since, "started": started, "ended": ended}
-        self._host.record({**fields, "task": waiting.task.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
+        self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
 
     # What people see
 

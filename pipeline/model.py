@@ -84,15 +84,43 @@ class Scope:
 
 
 @attrs.frozen
+class Agent:
+    """Who drafts a task's change: a program that calls a model and edits files."""
+
+    brief: str  # what it is to do, as text
+    use: str = "claude"  # claude | codex | gemini | command
+    run: tuple[str, ...] = ()  # use: command only: the program and its arguments
+    model: str | None = None
+    effort: str | None = None
+    time_limit: float = 3600.0  # seconds for one draft
+    budget: int | None = None  # tokens, fresh input and cache writes and output together, of one draft
+
+    @property
+    def name(self) -> str:
+        return self.use
+
+
+@attrs.frozen
+class Condition:
+    """One thing that must hold of a task's change: a shell command, run in the project's root of a worktree."""
+
+    name: str
+    run: tuple[str, ...]  # one after another
+    hidden: bool = False  # the agent is told neither of it nor of what it says
+    timeout: float = 3600.0  # seconds
+
+
+@attrs.frozen
 class Task:
-    """A declared task: commands with file scopes. Runs in the checkout, as doit's tasks do.
+    """A declared task: commands with file scopes, run in the checkout, as doit's tasks do; or, with `agent`, a change
+    that is drafted, checked and landed in worktrees of ours.
 
     `reads` and `writes` are in the language of patterns.py and in one spelling each, so that two of one file are equal:
     a path; a directory with all that is in it, which ends with a slash; a pattern; in `reads` what ! takes out again.
     """
 
     name: str
-    run: tuple[str, ...]  # shell commands, one after another
+    run: tuple[str, ...]  # shell commands, one after another; none for an agent's task
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -102,6 +130,9 @@ class Task:
     timeout: float | None = None  # seconds, for all of `run` together
     memory: int | None = None  # bytes, of all its processes together
     links: Mapping[str, str] = attrs.field(factory=dict)  # paths among those that are symbolic links -> where to
+    agent: Agent | None = None
+    check: tuple[Condition, ...] = ()  # in the order in which they are judged: hidden ones last
+    confidence: str = "medium"  # how sure its author is that it will go well: high | medium | low
 
 
 @attrs.frozen
@@ -118,3 +149,13 @@ class Plan:
     scopes: tuple[Scope, ...]
     tasks: tuple[Task, ...]
     compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d
+
+    @property
+    def commands(self) -> tuple[Task, ...]:
+        """The tasks that run commands in the checkout."""
+        return tuple(task for task in self.tasks if task.agent is None)
+
+    @property
+    def changes(self) -> tuple[Task, ...]:
+        """The tasks whose change an agent drafts."""
+        return tuple(task for task in self.tasks if task.agent is not None)

@@ -59,6 +59,7 @@ class Finished:
     too_much_output: bool = False
     too_much_memory: bool = False
     outlived: bool = False  # in a sandbox: something that it had started was still running when it had ended
+    halted: bool = False  # `halt` said so
 
     @property
     def ok(self) -> bool:
@@ -141,6 +142,7 @@ def run(
     nice: int = 0,
     keep: bool = False,
     sandbox: Sandbox | None = None,
+    halt: Callable[[], bool] | None = None,
 ) -> Finished:
     """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
@@ -149,7 +151,7 @@ def run(
     session, looked at ten times a second, then it is ended. keep: a later run that finds this program
     still alive after ours was killed waits for it instead of ending it (out_file then holds what it said). sandbox:
     what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
-    again.
+    again. halt: asked twice a second; the session is ended once it says so.
     """
     words = tuple(str(a) for a in argv)
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
@@ -183,7 +185,7 @@ def run(
         except sh.CommandNotFound as error:
             raise NotFound(f"{words[0]}: not found or not executable") from error
         try:
-            ending = _watch(child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory)
+            ending = _watch(child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory, halt)
             child.wait()
             outlived = sandbox is not None and _outlived(child.pid)
         finally:
@@ -203,7 +205,7 @@ def run(
             # One that ends by itself between two looks has said too much all the same.
             ending.too_much or any(_size(file) > max_output for file in (fout, ferr)),
             ending.too_much_memory,
-            outlived,
+            outlived, ending.halted,
         )  # fmt: skip
 
 
@@ -253,11 +255,12 @@ class _Ending:
     timed_out: bool = False
     too_much: bool = False
     too_much_memory: bool = False
+    halted: bool = False
 
 
 def _watch(
     pid: int, started: float, timeout: float | None, outputs: tuple[IO[bytes], IO[bytes]], max_output: int,
-    memory: bool, max_memory: int | None,
+    memory: bool, max_memory: int | None, halt: Callable[[], bool] | None = None,
 ) -> _Ending:  # fmt: skip
     """Wait until the child has ended, without reaping it: a zombie still tells its CPU time."""
     memory = memory or max_memory is not None
@@ -283,6 +286,10 @@ def _watch(
                     ending.too_much_memory = True
                     end_session(pid)
                     max_memory = timeout = left = None
+            if halt is not None and halt():
+                ending.halted = True
+                end_session(pid)
+                halt = timeout = left = None
             too_much = any(_size(file) > max_output for file in outputs)
             if too_much or (left is not None and left <= 0):
                 ending.too_much, ending.timed_out = too_much, not too_much

@@ -49,6 +49,8 @@ class Outcome(enum.StrEnum):
     OUTSIDE_SCOPE = "outside-scope"  # a file changed that it had no right to
     CONFLICT = "conflict"  # somebody's commit and ours do not go together
     BLOCKED = "blocked"  # what it needs did not land
+    CHECK_FAILED = "check-failed"  # a condition of its check does not hold
+    OVER_BUDGET = "over-budget"  # more tokens than it may take
     UNVERIFIED = "unverified"  # could not be judged
     LOST = "lost"  # a call that died in flight
     INTERRUPTED = "interrupted"  # the run was stopped
@@ -225,4 +227,4 @@ _read: dict[Path, tuple[tuple[int, int, int], object, object]] = {}  # path -> i
 
 
 converter = cattrs.Converter(omit_if_default=False)
-converter.register_unstructure_hook(Mapping, dict)
+converter.register_unstructure_hook(Mapping, lambda m: {key: converter.unstructure(value) for key, value in m.items()})

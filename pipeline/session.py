@@ -18,13 +18,15 @@ import attrs
 
 from pipeline import filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
 from pipeline.action import Refusal
+from pipeline.agenttasks import Order
 from pipeline.contents import Holdings, Place
+from pipeline.drafts import Draft
 from pipeline.engines import Engine, EngineError, get_engine
 from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
-from pipeline.results import BESIDE, Dropped, dump, find, write_bytes
+from pipeline.results import BESIDE, Dropped, Outcome, dump, find, write_bytes
 from pipeline.sameness import Sameness
 from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, file_name
 from pipeline.watch import Watch
@@ -153,8 +155,12 @@ class Session:
         return Landing(
             self.repository, *self._landing_branch, self.proofs, self.engine, lambda: self.worktree(LANDING),
             self.plan.scopes, self.plan.land.proof_runs, self.plan.land.time_limit, self.snapshot.uncommitted,
-            self.measuring.sameness,
+            self.measuring.sameness, self.has_draft,
         )  # fmt: skip
+
+    def has_draft(self, task: str, draft: str) -> bool:
+        """Whether a task of the plan has this draft here, to land again."""
+        return task in self.tasks and self.replies.note(draft).exists()
 
     @property
     def branch(self) -> Branch:
@@ -176,13 +182,18 @@ class Session:
         return {task.name: task for task in self.plan.tasks}
 
     @functools.cached_property
+    def order(self) -> Order:
+        """The tasks of agents, and what each of them waits for."""
+        return Order(self.plan.changes)
+
+    @functools.cached_property
     def place(self) -> Place:
         return Place(Path(self.plan.root), self.home.resolve())
 
     @functools.cached_property
     def holdings(self) -> Holdings:
-        made = filescopes.targets(self.plan.tasks)
-        kept = {t.name: [each for each in t.writes if each not in made[t.name]] for t in self.plan.tasks}
+        made = filescopes.targets(self.plan.commands)
+        kept = {t.name: [each for each in t.writes if each not in made[t.name]] for t in self.plan.commands}
         return Holdings(self.home / "held.json", self.place, kept)
 
     @property
@@ -199,6 +210,9 @@ class Session:
     def target(self, scope: str, name: str) -> Path:
         return self.home / "scopes" / file_name(scope) / name
 
+    def task_target(self, task: str, name: str) -> Path:
+        return self.home / "tasks" / file_name(task) / name
+
     @property
     def ledger_path(self) -> Path:
         return self.home / "ledger.jsonl"
@@ -206,6 +220,29 @@ class Session:
     @functools.cached_property
     def ledger(self) -> ledger.Ledger:
         return ledger.Ledger(self.ledger_path, self.info.run if self.info else "")
+
+    def draft_worktree(self, name: str, commit: str) -> Worktree:
+        """A worktree for one draft. Who asks for that draft removes it, once its change is kept."""
+        assert self._worktrees is not None
+        with self._lock:
+            return self._worktrees.draft(name, commit)
+
+    def find_draft(self, name: str) -> Worktree | None:
+        """The worktree that a killed run has left of a draft."""
+        assert self._worktrees is not None
+        with self._lock:
+            return self._worktrees.find_draft(name)
+
+    def remove_draft(self, name: str) -> None:
+        assert self._worktrees is not None
+        with self._lock:
+            self._worktrees.remove_draft(name)
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for temporary files of this run."""
+        assert self._worktrees is not None
+        return self._worktrees.scratch
 
     def log(self, slot: Slot) -> Path:
         run = self.info.run if self.info else "none"
@@ -248,11 +285,12 @@ class Session:
         self.info = info
         try:
             dead = self._stack.enter_context(heartbeat.alone(self.home, info.run, info.started))
-            for unfinished in (self.home / "scopes").rglob(f"{BESIDE}*") if dead else ():
+            for unfinished in self.home.glob(f"*/**/{BESIDE}*") if dead else ():
                 unfinished.unlink()  # a target that kill -9 kept from its name
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
-            if any(name.startswith("land:") or name == "prove" for name in info.selected):
+            if any(name.startswith(("land:", "draft:")) or name == "prove" for name in info.selected):
                 _ = self._landing_branch
+            self._find_agents(info.selected)
             # Whatever this run does: what dead runs left is removed here.
             home = self.places.cache / "worktrees" / digest(str(self.repository.common))[:16]  # MSBuild reads %2F as /
             worktrees = Worktrees(self.repository, home, info.run, self.engine.links, self.engine.outputs)
@@ -272,6 +310,16 @@ class Session:
             if isinstance(error, GitError | Refused | EngineError):
                 raise Refusal(str(error)) from None
             raise
+
+    def _find_agents(self, selected: Iterable[str]) -> None:
+        """Raises Refusal where a draft is due and its agent is not installed."""
+        for task in self.plan.changes if not {"draft"}.isdisjoint(s.partition(":")[0] for s in selected) else ():
+            drafted = find(self.task_target(task.name, "draft.json"), Draft)
+            if f"draft:{task.name}" not in selected or (drafted and drafted.outcome is Outcome.OK) or not task.agent:
+                continue
+            program = task.agent.run[0] if task.agent.run else task.agent.use
+            if not ((Path(self.plan.root) / program).exists() if "/" in program else process.find(program)):
+                raise Refusal(f"{self.plan.path}: task {task.name}: agent: {program} is not installed: put it on PATH")
 
     def notes(self) -> list[str]:
         return self._notes(self)
@@ -298,7 +346,7 @@ class Session:
         """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
         attempts = [e for e in self.events if e["event"] == "attempt"]
         clean = "_snapshot" in self.__dict__ and self._snapshot.tree == self._snapshot.head
-        ages = self.plan.engine.max_age is not None
+        ages = self.plan.engine.max_age is not None or self.plan.changes
         if not clean or ages or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
             return
         root = Path(self.plan.root)
@@ -323,6 +371,12 @@ class Session:
         """One call to a model, as the provider's envelope accounts for it."""
         self.events.append({"event": "call", **fields})
         self.ledger.write("call", **fields)
+
+    def condition(self, task: str, name: str, phase: str, outcome: str, started: float, ended: float) -> None:
+        """One condition of a check, judged."""
+        event = {"scope": task, "name": name, "phase": phase, "outcome": outcome, "started": started, "ended": ended}
+        self.events.append({"event": "condition", **event})
+        self.ledger.write("condition", **event)
 
     def accounted(self, reply: str, since: float) -> bool:
         """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""

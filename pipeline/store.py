@@ -247,9 +247,17 @@ class Replies:
         """How the program ended, beside it. Its presence says that the reply is whole."""
         return self.folder / name / "ended.json"
 
+    def exit(self, name: str) -> Path:
+        """Where an agent's program leaves its exit status, whoever is there to see it end."""
+        return self.folder / name / "exit"
+
+    def blob(self, name: str, oid: str) -> Path:
+        """A file that the reply changed, before or after, by its content hash."""
+        return self.folder / name / "blobs" / oid
+
     def drop(self, name: str) -> None:
         """Put a reply that is no use aside, so that the question may be asked again; it stays to be read."""
-        for path in (self.raw(name), self.note(name)):
+        for path in (self.raw(name), self.note(name), self.exit(name)):
             if path.exists():
                 path.replace(path.with_name(f"{path.name}.{len(list(path.parent.iterdir()))}"))
 

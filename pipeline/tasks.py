@@ -31,9 +31,16 @@ def tasks(session: Session) -> Iterator[Dict]:
         yield {"basename": kind, "name": None, "doc": doc}
     for scope in session.plan.scopes:
         yield from make.of_scope(scope)
+    if session.plan.changes:
+        yield from make.changes()
     yield from reports.tasks(session)
 
 
+_CHANGE_GROUPS = (
+    ("build", "draft, check and land the change of every task that an agent has"),
+    ("draft", "let agents draft changes, each in a worktree of its own"),
+    ("check", "judge the drafts on HEAD and what has landed"),
+)
 _GROUPS = (
     ("mutate", "measure, search, generate, prove and land every scope"),
     ("baseline", "measure every scope, and audit its survivors"),
@@ -81,9 +88,47 @@ class _Maker:
             with told_of_loss(self.session):
                 return Commands(self.session).perform(keys, slot)
 
-        made = filescopes.targets(self.plan.tasks)
-        for task in self.plan.tasks:
+        made = filescopes.targets(self.plan.commands)
+        for task in self.plan.commands:
             yield self._declared(task, made[task.name], perform)
+
+    def changes(self) -> Iterator[Dict]:
+        def performer(kind: str) -> Performer:
+            def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+                from pipeline.changes import Changes
+
+                with told_of_loss(self.session):
+                    return getattr(Changes(self.session), kind)(keys, slot)  # type: ignore[no-any-return]
+
+            return perform
+
+        for kind, doc in _CHANGE_GROUPS:
+            yield {"basename": kind, "name": None, "doc": doc}
+        performers = {kind: performer(kind) for kind in ("draft", "check", "land")}
+        for task in self.plan.changes:
+            yield from self._change(task, performers)
+
+    def _change(self, task: Task, performers: Mapping[str, Performer]) -> Iterator[Dict]:
+        name, changed = task.name, {other.name for other in self.plan.changes}
+        said = task.doc or (task.agent.brief.strip().splitlines()[0].strip("# ") if task.agent else "")
+        first = [f"land:{other}" for other in self.session.order.after[name]]
+        first += [need for need in task.needs if need not in changed]
+        for kind, doc, needs, targets, fresh in (
+            ("draft", f"let {task.agent.use if task.agent else ''} draft: {said}", first, ["draft.json"],
+             self.fresh.drafted),
+            ("check", f"judge what was drafted: {', '.join(each.name for each in task.check)}", [f"draft:{name}"],
+             ["checked.json"], self.fresh.checked),
+            ("land", f"put the change on the landing branch, in {', '.join(task.writes)}", [f"check:{name}"],
+             ["landed.json"], self.fresh.task_landed),
+        ):  # fmt: skip
+            yield {
+                "basename": kind, "name": name, "doc": doc,
+                "actions": [Step(self.session, name, performers[kind])],
+                "task_dep": needs, "targets": [self._task_target(task, target) for target in targets],
+                "uptodate": [(fresh, [task])], "clean": True,
+                "meta": {"pool": GENERATION if kind == "draft" else VALIDATION, "kind": kind, "scope": name},
+            }  # fmt: skip
+        yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}"], "doc": said}
 
     def _declared(self, task: Task, made: Sequence[str], performer: Performer) -> Dict:
         locks = filescopes.locks(task)
@@ -194,6 +239,9 @@ class _Maker:
 
     def _target(self, scope: Scope, name: str) -> str:
         return str(self.session.target(scope.name, name).relative_to(Path(self.plan.path).parent))
+
+    def _task_target(self, task: Task, name: str) -> str:
+        return str(self.session.task_target(task.name, name).relative_to(Path(self.plan.path).parent))
 
     def _absolute(self, path: str) -> str:
         return str(Path(self.plan.root) / path)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from pipeline.host import CannotGoOn
 OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
 SUBMODULE = "commit:"  # in front of what stands for one among content hashes
 _KINDS = {"120000": "link:", "160000": SUBMODULE}
+DRAFTS = "drafts"  # folder of the worktrees that one draft each is made in
+DRAFTS_STAY = 7 * 24 * 3600.0  # seconds for which the worktree of a draft that a killed run made is kept
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 QUIET = (
     "--no-optional-locks",  # `git status` would write the user's index
@@ -290,6 +293,27 @@ class Worktrees:
             self._made[slot] = Worktree(self.repository, top, self._excludes(folder), self._find_links(), self.outputs)
         return self._made[slot]
 
+    def draft(self, name: str, commit: str) -> Worktree:
+        """A worktree for one draft, made from a commit. It outlives a run that is killed: the draft may, too."""
+        folder = self.home / DRAFTS / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.repository.git("worktree", "add", "--detach", "--no-checkout", "--force", folder / "tree", commit)
+        made = self._draft(folder)
+        made.reset(commit)
+        return made
+
+    def find_draft(self, name: str) -> Worktree | None:
+        """The worktree of a draft whose run was killed, as it was left."""
+        folder = self.home / DRAFTS / name
+        return self._draft(folder) if (folder / "tree" / ".git").exists() else None
+
+    def remove_draft(self, name: str) -> None:
+        self._remove(self.home / DRAFTS / name)
+
+    def _draft(self, folder: Path) -> Worktree:
+        return Worktree(self.repository, folder / "tree", self._excludes(folder), self._find_links(), self.outputs)
+
     def _excludes(self, folder: Path) -> Path:
         path = folder / "excludes"
         if not path.exists():
@@ -313,7 +337,11 @@ class Worktrees:
 
     def _sweep(self) -> None:
         for folder in self.home.iterdir() if self.home.is_dir() else ():
-            if not folder.is_dir() or folder.name == self.run_id:
+            if folder.name == DRAFTS:
+                for draft in folder.iterdir():
+                    if time.time() - draft.stat().st_mtime > DRAFTS_STAY:  # nobody has asked for it again
+                        self._remove(draft)
+            if not folder.is_dir() or folder.name in (self.run_id, DRAFTS):
                 continue
             lock = filelock.FileLock(folder / "lock")
             try:
@@ -325,6 +353,8 @@ class Worktrees:
 
     def _remove(self, folder: Path) -> None:
         """Call it with the folder's lock held: once it is free, the folder may be another's."""
+        if not folder.is_dir():
+            return
         registered = any((place / ".git").exists() for place in folder.iterdir())
         shutil.rmtree(folder, ignore_errors=True)  # links are removed, not followed
         if registered:

@@ -593,7 +593,7 @@ NAMES = {
     "a place after a broken item": (
         "tasks:\n  - 5\n  - {name: b, run: x, needs: [3, zzz]}\n",
         [
-            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, got 5",
+            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, agent, check, confidence, got 5",
             f"3: tasks[1].needs[0]: expected {A_NAME}, got 3; put it in quotes",
             "3: tasks[1].needs[1]: no task is called 'zzz'; choose from b",
         ],
@@ -989,7 +989,7 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
                 yield from objects(inner)
 
     found = list(objects(config.schema()))
-    assert len(found) == 7  # the document, engine, generate, a generator, land, a scope, a task
+    assert len(found) == 9  # the document, engine, generate, a generator, land, a scope, a task, an agent, a condition
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())

@@ -25,8 +25,9 @@ from doit.doit_cmd import DoitMain
 
 from pipeline import process
 from pipeline.action import Refusal, Step
-from pipeline.host import Attempt, RunInfo, Slot, Slots
+from pipeline.host import Attempt, RunInfo, Slot
 from pipeline.results import Outcome
+from pipeline.slots import Slots
 
 TaskDict = dict[str, Any]
 OK = Attempt(Outcome.OK)

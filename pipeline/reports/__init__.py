@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from doit.exceptions import TaskFailed
 
 from pipeline.action import Step
 from pipeline.model import VALIDATION
-from pipeline.reports import endings, plan, proofs, summary
+from pipeline.reports import changes, endings, plan, proofs, summary
 from pipeline.session import Session
 
 
@@ -19,7 +19,7 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     """The reports as doit tasks. They read targets and ledger, and take no slot and no lock; `prove` takes both."""
 
     def report(check: bool) -> TaskFailed | None:
-        print(summary.text(session, summary.all_outcomes(session)))
+        print(_text(session, summary.all_outcomes(session), changes.all_outcomes(session)))
         if not check:
             return None
         said, good = endings.of_last_run(session)
@@ -78,11 +78,21 @@ def notes(session: Session) -> list[str]:
 
 def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     """The end of a run: the exit status, folded from the outcomes of all scopes selected, and the summary."""
-    outcomes = summary.outcomes_of_run(session, interrupted)
+    scopes = summary.outcomes_of_run(session, interrupted)
+    tasks = changes.outcomes_of_run(session, interrupted)
+    outcomes = [*scopes, *tasks]
     for o in outcomes:
         session.ledger.write("ending", scope=o.scope, ending=o.ending, why=o.why)
     taken_on = session.info.scopes if session.info else ()
     wrong = endings.unended(taken_on, [o.scope for o in outcomes])
     status = max(result, 1 if any(o.needs_a_person for o in outcomes) else 0, runner.ERROR if wrong else 0)
-    said = [summary.text(session, outcomes)] if outcomes else []
+    said = [_text(session, scopes, tasks)] if outcomes else []
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])
+
+
+def _text(session: Session, scopes: Sequence[summary.ScopeOutcome], tasks: Sequence[summary.ScopeOutcome]) -> str:
+    """What there is to say of scopes and of agents' tasks; of either where there is one, and of scopes where there is
+    neither."""
+    said = [summary.text(session, scopes)] if scopes or not tasks else []
+    said += [changes.text(session, tasks)] if tasks else []
+    return "\n".join([*said, *summary.lanes(session)])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline import ledger
+from pipeline.reports import changes
 from pipeline.reports.summary import MEASURED, NEEDS_A_PERSON, outcome
 from pipeline.session import Session
 
@@ -33,9 +34,21 @@ def of_last_run(session: Session) -> tuple[tuple[str, ...], bool]:
     for e in endings:
         if e["ending"] in NEEDS_A_PERSON:
             wrong.append(f"{e['scope']}: {e['ending']}: {e['why']}")
-        elif scope := session.scopes.get(e["scope"]):
-            now = outcome(session, scope, whole=e["ending"] != MEASURED).ending
-            if now != e["ending"]:
+        else:
+            now = _now(session, e["scope"], e["ending"])
+            if now not in (None, e["ending"]):
                 wrong.append(f"{e['scope']}: ended as {e['ending']}, and its targets say {now}: run again")
-    good = f"{len(endings)} scopes taken on by the run {started['run']}, each with one ending; nobody is needed"
+    what = "scopes" if session.scopes else "tasks"
+    good = f"{len(endings)} {what} taken on by the run {started['run']}, each with one ending; nobody is needed"
     return (tuple(wrong), False) if wrong else ((good,), True)
+
+
+def _now(session: Session, name: str, ending: str) -> str | None:
+    """How a scope, or an agent's task, ended by its targets as they stand; None where it is no more in the plan."""
+    if scope := session.scopes.get(name):
+        return outcome(session, scope, whole=ending != MEASURED).ending
+    task = session.tasks.get(name)
+    if task is None or task.agent is None:
+        return None
+    steps = {changes.DRAFTED: 1, changes.CHECKED: 2}.get(ending, 3)
+    return changes.outcome(session, task, steps).ending

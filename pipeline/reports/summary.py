@@ -62,7 +62,7 @@ def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, 
         seen = [attempts[t] for t in wanted if t in attempts and attempts[t]["outcome"] != Outcome.INTERRUPTED]
         missed = [t for t in wanted if t not in {e["task"] for e in seen}]
         if missed or any(e.get("failure") for e in seen):
-            why = "the run was stopped" if interrupted else _blocker(session) or "a task failed"
+            why = "the run was stopped" if interrupted else blocker(session) or "a task failed"
             found.append(_cut_short(scope.name, seen, f"{why}, before {missed[0]}" if missed else why))
         else:
             found.append(outcome(session, scope, whole=f"land:{scope.name}" in wanted))
@@ -80,7 +80,7 @@ def _cut_short(scope: str, seen: Iterable[Mapping[str, Any]], why: str) -> Scope
     return ScopeOutcome(scope, NOT_REACHED, why)
 
 
-def _blocker(session: Session) -> str | None:
+def blocker(session: Session) -> str | None:
     """The declared task whose failure ended the run, and whether every scope needs it; None where no one failed."""
     failures = {e["task"]: e["failure"] for e in session.events if e["event"] == "attempt" and e.get("failure")}
     needs = {task.name: task.needs for task in session.plan.tasks}
@@ -198,9 +198,9 @@ def _beside(landed: Landed) -> str:
 
 
 def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
-    """The table of scopes, what needs a person, and the two lanes."""
-    events = _events(session)
-    tokens = _tokens(events)
+    """The table of scopes, and what needs a person."""
+    events = events_of(session)
+    tokens = tokens_of(events)
     rows = [["scope", "mutants", "survivors", "score %", "honest %", "tests", "tokens", "ending"]]
     rows += [_row(o, tokens.get(o.scope)) for o in outcomes]
     if len(outcomes) > 1:
@@ -234,7 +234,6 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
             f"no sandbox of the system's: {why}; Node.js alone kept generated tests from files and programs, "
             "and nothing kept them from the network"
         )
-    said += _lanes(events)
     return "\n".join(said)
 
 
@@ -293,7 +292,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def _events(session: Session) -> list[Mapping[str, Any]]:
+def events_of(session: Session) -> list[Mapping[str, Any]]:
     """The events of the run that is ending, else of the last one in the ledger that ran anything."""
     if session.info is not None:
         return session.events
@@ -302,7 +301,7 @@ def _events(session: Session) -> list[Mapping[str, Any]]:
     return [e for e in everything if e["run"] == run]
 
 
-def _tokens(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say."""
     spent: dict[str, int] = {}
     for e in events:
@@ -312,8 +311,9 @@ def _tokens(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return spent
 
 
-def _lanes(events: Sequence[Mapping[str, Any]]) -> list[str]:
+def lanes(session: Session) -> list[str]:
     """What ran in each lane, f and the ceiling on what two lanes can gain."""
+    events = events_of(session)
     ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
     if not ran:
         return ["nothing to do: 0 engine runs, 0 calls"]

@@ -62,7 +62,8 @@ def scopes(plan: Plan, estimate: Estimate) -> Jobs:
 
 def _job(task: Task, needs: Sequence[str]) -> Job:
     held = filescopes.locks(task)
-    return Job(task.name, tuple(needs), tuple(sorted(held.reads)), tuple(sorted(held.writes)), pool=task.pool)
+    pool = GENERATION if task.agent else task.pool
+    return Job(task.name, tuple(needs), tuple(sorted(held.reads)), tuple(sorted(held.writes)), pool=pool)
 
 
 def _chain(scope: Scope, plan: Plan) -> Iterable[tuple[str, Job]]:

@@ -1,0 +1,304 @@
+"""What each step of an agent's task does: draft, check, land, and one repair between two landings.
+
+As for scopes, a bad end is data in the targets, never a failure of doit's: it stops no other task.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
+import attrs
+
+from pipeline import conditions, drafts, process
+from pipeline.branch import DRAFT, TASK, mark_of
+from pipeline.drafting import Drafting
+from pipeline.drafts import Applied, Checked, Draft, Failure, TaskLanded, hash_of
+from pipeline.host import Attempt, CannotGoOn, Leg, Slot
+from pipeline.landing import Change, Landing, Refused, Unfit
+from pipeline.model import GENERATION, VALIDATION, Task
+from pipeline.results import Outcome, dump, find, write_bytes
+from pipeline.session import Session
+from pipeline.worktree import GitError, Worktree
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Changes:
+    """The performers, on one session."""
+
+    session: Session
+
+    # -- draft
+
+    def draft(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        task = self.session.tasks[str(key)]
+        drafting = Drafting.of(self.session, task, slot)
+        try:
+            draft = self._blocked(task) or self._again(task, drafting)
+            if draft is None:
+                draft = drafting.draft(drafting.first(self._tip()))
+        except (GitError, Refused) as error:
+            draft = Draft(Outcome.UNVERIFIED, str(error))
+        return {key: self._drafted(task, drafting, draft, "draft.json", "change.patch")}
+
+    def _blocked(self, task: Task) -> Draft | None:
+        for name in self.session.order.blockers[task.name]:
+            landed = find(self.session.task_target(name, "landed.json"), TaskLanded)
+            if landed is None or landed.outcome is not Outcome.OK:
+                return Draft(Outcome.BLOCKED, f"blocker {name} did not land")
+        return None
+
+    def _again(self, task: Task, drafting: Drafting) -> Draft | None:
+        """The draft that has landed already, where the cache of this checkout was lost: by what the branch says."""
+        repository, tip = self.session.repository, self._tip()
+        mark = f"--grep={TASK}: {task.name}"  # those of tasks whose names begin so, too
+        found = repository.git("log", "--format=%x01%B", "--fixed-strings", mark, tip).text.split("\x01")
+        name = next((mark_of(message, DRAFT) for message in found if mark_of(message, TASK) == task.name), None)
+        draft = drafting.kept(name) if name else None
+        if draft is None or draft.asked != drafting.asked:
+            return None
+        there = drafts.applied(repository, tip, draft.files, self._blob(draft), self.session.scratch)
+        return draft if not there.paths and not there.conflicts else None
+
+    def _drafted(self, task: Task, drafting: Drafting, draft: Draft, name: str, patch: str) -> Attempt:
+        self._write(task, name, draft)
+        if draft.reply:
+            write_bytes(self.session.task_target(task.name, patch), drafting.patch(draft))
+        line = f"{draft.outcome}: {draft.detail.splitlines()[0] if draft.detail else ''}"
+        if draft.outcome is Outcome.OK:
+            line = f"{len(draft.files)} files changed" + (f" by {draft.model}" if draft.model else "")
+        config = drafting.agent.config
+        asked = {"agent": config.use, "model": config.model, "effort": config.effort, "confidence": task.confidence}
+        return Attempt(draft.outcome, line=line, fields={**asked, "files": len(draft.files), "detail": draft.detail})
+
+    # -- check
+
+    def check(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        """The draft on HEAD and what has landed by now."""
+        (key,) = keys
+        task = self.session.tasks[str(key)]
+        draft = self._read(task, "draft.json", Draft)
+        checked = Checked(draft.outcome, draft.detail)
+        if draft.outcome is Outcome.OK:
+            try:
+                checked = self._checked(task, draft, slot)
+            except (GitError, Refused) as error:
+                checked = Checked(Outcome.UNVERIFIED, str(error))
+        checked = attrs.evolve(checked, draft=hash_of(draft), conditions=hash_of(task.check))
+        self._write(task, "checked.json", checked)
+        held = ", ".join(each.name for each in checked.judged if each.outcome is Outcome.OK)
+        line = f"{checked.outcome}: {checked.detail.splitlines()[0] if checked.detail else ''}"
+        line = f"{held} hold" if checked.outcome is Outcome.OK else line
+        return {key: Attempt(checked.outcome, line=line, fields={"detail": checked.detail})}
+
+    def _checked(self, task: Task, draft: Draft, slot: Slot) -> Checked:
+        there = self._applied(draft, self._tip())
+        if there.conflicts:
+            return Checked(Outcome.CONFLICT, _in_conflict(there))
+        worktree = self.session.worktree(slot)
+        worktree.reset(there.tree)
+        judged = self._judge(task, worktree, "check")
+        failing = next((each for each in judged if each.outcome is not Outcome.OK), None)
+        outcome, detail = (failing.outcome, f"{failing.name}: {failing.detail}") if failing else (Outcome.OK, "")
+        return Checked(outcome, detail, tree=there.tree, judged=judged)
+
+    def _judge(self, task: Task, worktree: Worktree, at: str) -> tuple[conditions.Judged, ...]:
+        """at: check, or rerun where the same change was judged on another tree before."""
+
+        def told(judged: conditions.Judged, began: float, ended: float) -> None:
+            self.session.condition(task.name, judged.name, at, str(judged.outcome), began, ended)
+
+        return conditions.judge(conditions.of(task), worktree.root, told)
+
+    # -- land, and repair
+
+    def land(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        task = self.session.tasks[str(key)]
+        draft, checked = self._read(task, "draft.json", Draft), self._read(task, "checked.json", Checked)
+        repaired = find(self.session.task_target(task.name, "repaired.json"), Draft)
+        if repaired and repaired.outcome is Outcome.OK and repaired.repairs == hash_of(draft):
+            return {key: self._landed(task, repaired, draft, None)}
+        mendable = checked.outcome in (Outcome.CONFLICT, Outcome.CHECK_FAILED)
+        if draft.outcome is not Outcome.OK or not (checked.outcome is Outcome.OK or mendable):
+            return {key: self._parked(task, TaskLanded(checked.outcome, checked.detail))}
+        if mendable:
+            return {key: self._to_be_mended(task, _failure(draft, checked))}
+        return {key: self._landed(task, draft, draft, checked)}
+
+    def _landed(self, task: Task, change: Draft, draft: Draft, checked: Checked | None) -> Attempt:
+        """Land a change: the draft, or what repairs it. checked: of the draft, where it has not been mended yet."""
+        waiting = began = time.time()
+        failures: list[Failure] = []
+        try:
+            landing = self.session.landing
+            proposal = _Proposal(self, landing, task, change, draft, checked, failures)
+            with process.holding(landing.lock()):
+                began = time.time()
+                landed = landing.land(proposal.on, TaskLanded)
+        except (GitError, Refused) as error:
+            landed = TaskLanded(Outcome.UNVERIFIED, str(error))
+        self.session.moved()
+        fields = {"lock_wait": began - waiting}
+        if failures and checked is not None:
+            return attrs.evolve(self._to_be_mended(task, failures[-1]), fields={**fields, "detail": landed.detail})
+        attempt = self._parked(task, landed)
+        return attrs.evolve(attempt, fields={**attempt.fields, **fields})
+
+    def _parked(self, task: Task, landed: TaskLanded) -> Attempt:
+        """How the task ends, parked or landed."""
+        self._write(task, "landed.json", landed)
+        line = f"{landed.outcome}: {landed.detail.splitlines()[0] if landed.detail else ''}"
+        if landed.outcome is Outcome.OK:
+            line = f"{len(landed.files)} files on {self.session.landing.branch}"
+        return Attempt(landed.outcome, line=line, fields={"detail": landed.detail, "repaired": landed.repaired})
+
+    def _to_be_mended(self, task: Task, failure: Failure) -> Attempt:
+        self._write(task, "failure.json", failure)
+        cut_short = "it was to be mended, and the run ended before that"
+        self._write(task, "landed.json", TaskLanded(failure.outcome, cut_short))
+        leg = Leg(f"repair:{task.name}", "repair", GENERATION, self.repair)
+        return Attempt(failure.outcome, line=f"{failure.outcome}: {failure.name}: one repair", then=leg)
+
+    def repair(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        """One more draft, with what does not hold; then the landing again, and no repair after that."""
+        (key,) = keys
+        task = self.session.tasks[str(key)]
+        draft, failure = self._read(task, "draft.json", Draft), self._read(task, "failure.json", Failure)
+        drafting = Drafting.of(self.session, task, slot)
+        try:
+            tip = self._tip()
+            repaired = drafting.draft(drafting.repair(tip, self._applied(draft, tip).tree, failure))
+        except (GitError, Refused) as error:
+            repaired = Draft(Outcome.UNVERIFIED, str(error))
+        repaired = attrs.evolve(repaired, repairs=hash_of(draft))
+        attempt = self._drafted(task, drafting, repaired, "repaired.json", "repaired.patch")
+        leg = Leg(f"land:{task.name}", "land", VALIDATION, self.land_repaired)
+        return {key: attrs.evolve(attempt, then=leg)}
+
+    def land_repaired(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
+        (key,) = keys
+        task = self.session.tasks[str(key)]
+        draft, repaired = self._read(task, "draft.json", Draft), self._read(task, "repaired.json", Draft)
+        if repaired.outcome is not Outcome.OK:
+            failure = self._read(task, "failure.json", Failure)
+            said = f"{failure.outcome}: {failure.name}; its repair: {repaired.outcome}: {repaired.detail}"
+            return {key: self._parked(task, TaskLanded(repaired.outcome, said))}
+        return {key: self._landed(task, repaired, draft, None)}
+
+    # -- shared
+
+    def _tip(self) -> str:
+        """HEAD with all that has landed on top."""
+        landing = self.session.landing
+        tip, on_head = landing.standing()
+        if on_head:
+            return tip
+        with process.holding(landing.lock()):
+            tip = landing.rebased()
+        self.session.moved()
+        return tip
+
+    def _applied(self, draft: Draft, commit: str) -> Applied:
+        return drafts.applied(self.session.repository, commit, draft.files, self._blob(draft), self.session.scratch)
+
+    def _blob(self, draft: Draft) -> drafts.Blob:
+        return lambda oid: self.session.replies.blob(draft.reply, oid)
+
+    def _read(self, task: Task, name: str, type_: type[T]) -> T:
+        value = find(self.session.task_target(task.name, name), type_)
+        if value is None:
+            raise CannotGoOn(f"{self.session.task_target(task.name, name)} is missing or damaged: run again")
+        return value
+
+    def _write(self, task: Task, name: str, value: object) -> None:
+        dump(self.session.task_target(task.name, name), value)
+
+
+@attrs.frozen
+class _Proposal:
+    """A task's change, as something that lands."""
+
+    changes: Changes
+    landing: Landing
+    task: Task
+    change: Draft
+    draft: Draft  # that it stands in for, or itself
+    checked: Checked | None
+    failures: list[Failure]  # what a repair could mend comes in here
+
+    def on(self, start: str, head: str) -> Change[TaskLanded]:
+        there = self.changes._applied(self.change, start)
+        if self._was_there(start):
+            if there.as_before:
+                why = f"somebody took {', '.join(there.as_before)} back: to have it drafted anew, say in its brief why"
+                raise Unfit(Outcome.REJECTED, why)
+            return Change(self._done)  # there, as a hook made it, or built upon since
+        if there.conflicts:
+            detail = _in_conflict(there)
+            self._fails(Outcome.CONFLICT, ", ".join(there.conflicts), detail)
+            raise Unfit(Outcome.CONFLICT, detail)
+        return Change(
+            self._done, there.paths, self._message(), {TASK: self.task.name, DRAFT: self.change.reply},
+            lambda worktree: worktree.git("read-tree", "--reset", "-u", there.tree), self._holds,
+        )  # fmt: skip
+
+    def _was_there(self, start: str) -> bool:
+        """Whether a commit on the way to `start` brought this very change."""
+        mark = f"--grep={DRAFT}: {self.change.reply}"
+        found = self.landing.repository.git("log", "-1", "--format=%B", "--fixed-strings", mark, start).text
+        return mark_of(found, DRAFT) == self.change.reply
+
+    def _holds(self, worktree: Worktree, commit: str) -> bool:
+        """Judge the commit that is to land, unless this very tree was judged before. Raises Unfit."""
+        tree = self.landing.repository.git("rev-parse", f"{commit}^{{tree}}").text.strip()
+        before = self.checked
+        if before and (before.outcome, before.tree, before.conditions) == (Outcome.OK, tree, hash_of(self.task.check)):
+            return True
+        worktree.reset(commit)
+        for judged in self.changes._judge(self.task, worktree, "rerun"):
+            if judged.outcome is Outcome.CHECK_FAILED:
+                self._fails(judged.outcome, judged.name, _told(judged))
+            if judged.outcome is not Outcome.OK:
+                raise Unfit(judged.outcome, f"{judged.name}, on HEAD and what has landed: {judged.detail}")
+        return True
+
+    def _fails(self, outcome: Outcome, name: str, detail: str) -> None:
+        self.failures.append(Failure(hash_of(self.draft), outcome, name, detail))
+
+    def _done(self, commit: str) -> TaskLanded:
+        states = self.landing.repository.files(commit)
+        files = {path: states.get(path, "") for path in self.change.files}
+        repaired = self.change is not self.draft
+        return TaskLanded(Outcome.OK, "", hash_of(self.draft), hash_of(self.task.check), files, repaired)
+
+    def _message(self) -> str:
+        said = next(filter(None, (line.strip(" #") for line in self._about().splitlines())), "")
+        subject = f"{self.task.name}: {said}"
+        subject = subject if len(subject) <= 100 else f"{subject[:99]}…"
+        by = f"{self.task.agent.use if self.task.agent else ''} {self.change.model}".strip()
+        held = ", ".join(each.name for each in self.task.check)
+        return f"{subject}\n\nDrafted by {by}. Holds: {held}."
+
+    def _about(self) -> str:
+        return self.task.doc or (self.task.agent.brief if self.task.agent else "")
+
+
+def _failure(draft: Draft, checked: Checked) -> Failure:
+    failing = next((each for each in checked.judged if each.outcome is not Outcome.OK), None)
+    if failing is None:
+        return Failure(hash_of(draft), checked.outcome, checked.detail, checked.detail)
+    return Failure(hash_of(draft), checked.outcome, failing.name, _told(failing))
+
+
+def _told(judged: conditions.Judged) -> str:
+    """What an agent may know of a condition that does not hold."""
+    return "A condition that you cannot see does not hold." if judged.hidden else f"{judged.name}: {judged.detail}"
+
+
+def _in_conflict(there: Applied) -> str:
+    return f"{', '.join(there.conflicts)}: what has landed meanwhile and this change do not go together"

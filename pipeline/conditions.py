@@ -1,0 +1,100 @@
+"""A check: named conditions, judged in order until one does not hold. Each is an object with a `run`."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import attrs
+
+from pipeline import model, process
+from pipeline.results import Outcome
+
+TAIL = 30  # lines of what a condition said that are kept
+Told = Callable[["Judged", float, float], object]  # a judgement, when it began and ended, in seconds since the epoch
+
+
+@attrs.frozen
+class Judged:
+    """What one condition came to. Outcome: ok, check-failed, or unverified, which is neither."""
+
+    name: str
+    outcome: Outcome
+    detail: str = ""
+    hidden: bool = False
+
+    @property
+    def line(self) -> str:
+        """For people: what does not hold, in one line."""
+        return f"{self.name}: {self.detail.splitlines()[0] if self.detail else self.outcome}"
+
+
+class Condition(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hidden(self) -> bool:
+        """The agent is told neither of it nor of what it says."""
+
+    def run(self, place: Path) -> Judged:
+        """Judge the project whose root is at `place`. Raises process.Stopped."""
+
+
+@attrs.frozen
+class Command:
+    """Shell commands that end with 0."""
+
+    condition: model.Condition
+    env: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.condition.name
+
+    @property
+    def hidden(self) -> bool:
+        return self.condition.hidden
+
+    def run(self, place: Path) -> Judged:
+        deadline = time.monotonic() + self.condition.timeout
+        for command in self.condition.run:
+            done = process.run(
+                ["sh", "-c", f"exec 2>&1; {command}"], cwd=place, env=process.environment(self.env),
+                timeout=max(0.0, deadline - time.monotonic()),
+            )  # fmt: skip
+            if not done.ok:
+                outcome, why = self._ended(done)
+                return Judged(self.name, outcome, f"{command}: {why}\n{done.tail(TAIL)}".rstrip(), self.hidden)
+        return Judged(self.name, Outcome.OK, hidden=self.hidden)
+
+    def _ended(self, done: process.Finished) -> tuple[Outcome, str]:
+        """A command that the machine did not let come to its end says nothing about the change."""
+        if done.timed_out:
+            return Outcome.UNVERIFIED, f"no end within {self.condition.timeout:g} s"
+        if done.too_much_output:
+            return Outcome.UNVERIFIED, "more output than can be kept"
+        if done.exit_code < 0:
+            return Outcome.UNVERIFIED, f"killed by {signal.Signals(-done.exit_code).name}"
+        return Outcome.CHECK_FAILED, f"exit status {done.exit_code}"
+
+
+def of(task: model.Task) -> tuple[Condition, ...]:
+    """The conditions of a task's check, hidden ones last."""
+    return tuple(Command(each, task.env) for each in task.check)
+
+
+def judge(conditions: Sequence[Condition], place: Path, told: Told) -> tuple[Judged, ...]:
+    """Judge one after another, until one does not hold; what comes after it is not known, and not in the result."""
+    found: list[Judged] = []
+    for condition in conditions:
+        began = time.time()
+        judged = condition.run(place)
+        told(judged, began, time.time())
+        found.append(judged)
+        if judged.outcome is not Outcome.OK:
+            break
+    return tuple(found)

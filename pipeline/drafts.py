@@ -1,0 +1,219 @@
+"""A task's draft: what it changes, as content, so that it can be put on any commit; and what became of it.
+
+What is kept of a file is its state before and after. On a commit that has it as before, it becomes as after; else git
+merges the three, and what does not merge is a conflict.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from pipeline import process
+from pipeline.conditions import Judged
+from pipeline.results import Outcome, converter, write_bytes
+from pipeline.store import digest
+from pipeline.worktree import GitError, Repository, Worktree
+
+GONE = f"0 {'0' * 40}"  # to git update-index
+FILES = ("100644", "100755")  # git's modes of files that have lines
+
+
+Blob = Callable[[str], Path]  # a content hash -> where that content is kept
+
+
+@attrs.frozen
+class FileChange:
+    """A file's state before and after: git's mode and content hash, with a space between; "" where it isn't there."""
+
+    before: str
+    after: str
+
+
+@attrs.frozen
+class Draft:
+    """draft.json and repaired.json: a change, and how drafting it ended."""
+
+    outcome: Outcome
+    detail: str = ""
+    asked: str = ""  # hash of what the agent was asked
+    who: str = ""  # hash of which agent
+    model: str = ""  # and who answered
+    reply: str = ""  # name of the kept reply, beside which the contents are
+    base: Mapping[str, str] = attrs.field(
+        factory=dict
+    )  # what it reads and writes, as drafted from: path -> content hash
+    files: Mapping[str, FileChange] = attrs.field(factory=dict)  # path relative to the project
+    repairs: str = ""  # repaired.json: hash of the draft that this stands in for
+
+
+@attrs.frozen
+class Checked:
+    """checked.json: the draft on HEAD and what had landed then."""
+
+    outcome: Outcome
+    detail: str = ""
+    draft: str = ""  # hash of the draft
+    conditions: str = ""  # hash of the conditions
+    tree: str = ""  # git's hash of the whole tree that was judged
+    judged: tuple[Judged, ...] = ()
+
+
+@attrs.frozen
+class TaskLanded:
+    """landed.json: a task's change as it stands on the landing branch. Any outcome but ok parks the task."""
+
+    outcome: Outcome
+    detail: str = ""
+    draft: str = ""  # hash of the draft, whether it landed as it was or repaired
+    conditions: str = ""  # hash of the conditions
+    files: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash where it landed; "": it isn't there
+    repaired: bool = False
+
+
+@attrs.frozen
+class Failure:
+    """failure.json: what a repair is to mend."""
+
+    draft: str  # hash of the draft
+    outcome: Outcome  # conflict or check-failed
+    name: str  # the paths in conflict, or the condition
+    detail: str  # what the agent is told
+
+
+def hash_of(value: object) -> str:
+    """Of a draft, or of conditions: what a later target was made of."""
+    return digest(converter.unstructure(value))
+
+
+# -- out of a worktree
+
+
+def collected(worktree: Worktree, base: str) -> tuple[dict[str, FileChange], bytes]:
+    """What differs in a worktree from the tree or commit that it was made from, whatever was done to its index or HEAD
+    meanwhile; and that as a patch."""
+    lock = worktree.top / worktree.git("rev-parse", "--git-path", "index.lock").text.strip()
+    lock.unlink(missing_ok=True)  # of a git that was killed with the agent
+    worktree.git("read-tree", base)
+    worktree.git("add", "--all", "--", ":/")
+    tree = worktree.git("write-tree").text.strip()
+    return dict(_between(worktree.repository, base, tree)), worktree.git(
+        "diff", "--binary", "--no-ext-diff", base, tree
+    ).out
+
+
+def _between(repository: Repository, base: str, tree: str) -> Iterator[tuple[str, FileChange]]:
+    said = repository.git("diff-tree", "-r", "-z", "--no-renames", base, tree).out.decode(errors="surrogateescape")
+    parts = iter(said.split("\0"))
+    for described in parts:
+        if described:
+            before, after, old, new, _ = described[1:].split(" ")
+            path = relative(next(parts), repository.prefix)
+            yield path, FileChange(_state(before, old), _state(after, new))
+
+
+def _state(mode: str, oid: str) -> str:
+    return "" if mode == "000000" else f"{mode} {oid}"
+
+
+def relative(path: str, prefix: str) -> str:
+    """A path relative to the top as one relative to the project; what lies outside begins with a slash."""
+    return path[len(prefix) :] if path.startswith(prefix) else f"/{path}"
+
+
+def keep(repository: Repository, files: Mapping[str, FileChange], blob: Blob) -> None:
+    """Keep all contents outside of git, which drops what no commit holds."""
+    for oid in _contents(files):
+        write_bytes(blob(oid), repository.git("cat-file", "blob", oid).out)
+
+
+def _contents(files: Mapping[str, FileChange]) -> list[str]:
+    states = (state for change in files.values() for state in (change.before, change.after))
+    return sorted({state.split(" ")[1] for state in states if state and not state.startswith("160000 ")})
+
+
+# -- onto a commit
+
+
+@attrs.frozen
+class Applied:
+    """A change on a commit."""
+
+    tree: str  # with conflict markers, where files are in conflict
+    paths: tuple[str, ...]  # that differ from the commit
+    conflicts: tuple[str, ...]
+    as_before: tuple[str, ...] = ()  # that were as they were before the change, and so had nothing of it
+
+
+def applied(repository: Repository, start: str, files: Mapping[str, FileChange], blob: Blob, scratch: Path) -> Applied:
+    """The tree of a commit with a change. scratch: a folder for temporary files."""
+    _restore(repository, files, blob)
+    now = _states(repository, start, files)
+    states: dict[str, str] = {}
+    conflicts: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=scratch) as folder:
+        for path, change in files.items():
+            if now[path] == change.after:
+                continue
+            states[path], merged = change.after, now[path] == change.before
+            if not merged:
+                states[path], merged = _merged(repository, now[path], change, Path(folder))
+            if not merged:
+                conflicts.append(path)
+        env = process.environment({"GIT_INDEX_FILE": str(Path(folder) / "index")})
+        repository.git("read-tree", start, env=env)
+        named = {f"{repository.prefix}{path}": state for path, state in states.items()}
+        # Those that go first: a file may come in the place of a folder.
+        lines = [
+            f"{state or '0 ' + '0' * 40}\t{name}\0" for name, state in sorted(named.items(), key=lambda i: i[1] != "")
+        ]
+        text = "".join(lines).encode(errors="surrogateescape")
+        try:
+            repository.git("update-index", "-z", "--replace", "--index-info", env=env, stdin=text)
+        except GitError:
+            return Applied(start, (), tuple(files))
+        tree = repository.git("write-tree", env=env).text.strip()
+    paths = tuple(path for path, state in states.items() if state != now[path])
+    return Applied(tree, paths, tuple(conflicts), tuple(path for path in states if now[path] == files[path].before))
+
+
+def _restore(repository: Repository, files: Mapping[str, FileChange], blob: Blob) -> None:
+    """Let git have all contents again."""
+    for oid in _contents(files):
+        if repository.git("cat-file", "-e", oid, ok=(0, 1, 128)).exit_code and blob(oid).exists():
+            repository.git("hash-object", "-w", "--no-filters", blob(oid))
+
+
+def _states(repository: Repository, start: str, files: Mapping[str, FileChange]) -> dict[str, str]:
+    names = [f"{repository.prefix}{path}" for path in files]
+    listed = repository.git("ls-tree", "-z", "--full-tree", start, "--", *names).out if names else b""
+    found = dict.fromkeys(files, "")
+    for entry in listed.decode(errors="surrogateescape").split("\0"):
+        described, _, name = entry.partition("\t")
+        path = name[len(repository.prefix) :]
+        if path in found:
+            mode, kind, oid = described.split(" ")
+            found[path] = f"{mode} {oid}" if kind != "tree" else "040000 tree"
+    return found
+
+
+def _merged(repository: Repository, now: str, change: FileChange, folder: Path) -> tuple[str, bool]:
+    """A file's merged state, and whether it merged: else with conflict markers, or as it is now."""
+    sides = (now, change.before, change.after)
+    modes = [side.split(" ")[0] for side in sides if side]
+    if not now or not change.after or not set(modes) <= set(FILES):
+        return now, False
+    places = [folder / name for name in ("landed", "base", "drafted")]
+    for place, side in zip(places, sides, strict=True):
+        place.write_bytes(repository.git("cat-file", "blob", side.split(" ")[1]).out if side else b"")
+    done = repository.git(
+        "merge-file", "-p", "-L", "landed", "-L", "base", "-L", "this change", *places, ok=range(256)
+    )  # fmt: skip
+    if done.exit_code < 0 or done.exit_code > 127:  # binary, or unreadable
+        return now, False
+    oid = repository.git("hash-object", "-w", "--stdin", stdin=done.out).text.strip()
+    mode = change.after.split(" ")[0] if now.split(" ")[0] in change.before else now.split(" ")[0]
+    return f"{mode} {oid}", done.exit_code == 0

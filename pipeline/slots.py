@@ -1,0 +1,128 @@
+"""Who holds which slot; and the door at which a program that an agent runs waits for one (slot.py).
+
+A connection is a claim: it is answered with one byte when there is a slot, and the slot is free again when it ends,
+whatever ended the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import select
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from pipeline.model import VALIDATION
+
+
+class Slots:
+    """Who holds which slot. Worker threads ask too, for extra ones."""
+
+    def __init__(self, capacity: Mapping[str, int], freed: Callable[[], None]) -> None:
+        """freed: called, in the thread that held it, when an extra slot is free again."""
+        self.lock = threading.RLock()
+        self._free = {pool: set(range(slots)) for pool, slots in capacity.items()}
+        self._queue: dict[str, deque[queue.SimpleQueue[int]]] = {pool: deque() for pool in capacity}
+        self._capacity, self._freed, self._closed = capacity, freed, False
+
+    def in_use(self) -> dict[str, int]:
+        with self.lock:
+            return {pool: slots - len(self._free[pool]) for pool, slots in self._capacity.items()}
+
+    def take(self, pool: str) -> int | None:
+        """The lowest free index, None if there is none."""
+        with self.lock:
+            index = min(self._free[pool], default=None)
+            if index is not None:
+                self._free[pool].remove(index)
+            return index
+
+    def give(self, pool: str, index: int) -> None:
+        """To who waits outside first: a draft that holds a slot of its own cannot go on without."""
+        with self.lock:
+            if self._queue[pool] and not self._closed:
+                self._queue[pool].popleft().put(index)
+            else:
+                self._free[pool].add(index)
+
+    @contextlib.contextmanager
+    def waited_for(self, pool: str, gone: Callable[[], bool]) -> Iterator[bool]:
+        """Hold a slot once there is one; False where who asked has gone, or the run is stopping, before that."""
+        mine: queue.SimpleQueue[int] = queue.SimpleQueue()
+        with self.lock:
+            index = None if self._closed else self.take(pool)
+            if index is None:
+                self._queue[pool].append(mine)
+        while index is None and not self._closed and not gone():
+            with contextlib.suppress(queue.Empty):
+                index = mine.get(timeout=0.1)
+        if index is None:
+            with self.lock:  # it may have come just now
+                with contextlib.suppress(queue.Empty):
+                    index = mine.get_nowait()
+                if index is None:
+                    with contextlib.suppress(ValueError):
+                        self._queue[pool].remove(mine)
+        try:
+            yield index is not None
+        finally:
+            if index is not None:
+                self.give(pool, index)
+                self._freed()
+
+    @contextlib.contextmanager
+    def extra(self, pool: str) -> Iterator[bool]:
+        index = None if self._closed else self.take(pool)
+        try:
+            yield index is not None
+        finally:
+            if index is not None:
+                self.give(pool, index)
+                self._freed()
+
+    def close(self) -> None:
+        """No more extra ones: the run is stopping."""
+        self._closed = True
+
+
+@contextlib.contextmanager
+def opened(slots: Slots, folder: Path) -> Iterator[str]:
+    """Serve slots of validation at a socket in `folder`; gives its path."""
+    path = folder / "slots"
+    closing = threading.Event()
+    serving: list[threading.Thread] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        server.settimeout(0.2)
+
+        def accept() -> None:
+            while not closing.is_set():
+                with contextlib.suppress(TimeoutError):
+                    claim = server.accept()[0]
+                    serving.append(threading.Thread(target=_serve, args=(slots, claim, closing), name="slot"))
+                    serving[-1].start()
+
+        accepting = threading.Thread(target=accept, name="door")
+        accepting.start()
+        try:
+            yield str(path)
+        finally:
+            closing.set()
+            for thread in (accepting, *serving):
+                thread.join()
+            path.unlink(missing_ok=True)
+
+
+def _serve(slots: Slots, claim: socket.socket, closing: threading.Event) -> None:
+    def gone() -> bool:
+        return closing.is_set() or bool(select.select([claim], [], [], 0)[0])  # it says nothing: what comes is its end
+
+    with claim, slots.waited_for(VALIDATION, gone) as held, contextlib.suppress(OSError):
+        if held:
+            claim.sendall(b"+")
+            while not closing.is_set() and not select.select([claim], [], [], 0.2)[0]:
+                pass
