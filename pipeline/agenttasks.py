@@ -172,10 +172,6 @@ class Order:
     def _earlier(self, name: str) -> list[str]:
         return [other for other in self._meetings[name] if self._wave[other] < self._wave[name]]
 
-    def later_writers(self, name: str) -> tuple[str, ...]:
-        """Tasks that come after it and write what it reads or writes."""
-        return tuple(other for other in self._meetings[name] if self._wave[other] > self._wave[name])
-
     @functools.cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
         """The collision groups: tasks that write a file in common, directly or through others; in their order."""

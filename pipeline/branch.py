@@ -23,6 +23,7 @@ SCOPE = "Mutate-Scope"
 TASK, DRAFT = "Mutate-Task", "Mutate-Draft"  # in the place of the scope: whose change, and the name of its kept reply
 CONTENT = "Mutate-Content"  # content hash of the one file that it changes, or NOTHING; of several, a hash of theirs
 NOTHING = "none"
+RECENT = 2000  # commits that are looked at for whose changes have landed
 NOBODY = ("-c", "user.name=doit-mutate", "-c", "user.email=doit-mutate@localhost.invalid")
 
 
@@ -156,6 +157,13 @@ class LandingBranch:
             if any(s.test.title not in left for s in self.ours_in(text, write)):
                 self.off[write] = text
         return start
+
+    def tasks(self, commit: str) -> tuple[frozenset[str], ...]:
+        """For each of the newest commits there that bring changes of tasks, the newest first: the names of those tasks.
+        One that a person squashed brings several."""
+        log = self.repository.git("log", f"-{RECENT}", "--topo-order", "--format=%x01%B", commit).text
+        found = (re.findall(rf"^{TASK}: (\S.*)$", message, re.MULTILINE) for message in log.split("\x01"))
+        return tuple(frozenset(name.strip() for name in names) for names in found if names)
 
     def _without_drafts(self, commits: Sequence[str]) -> list[str]:
         """Commits, oldest first, without the changes of tasks: each was checked as a whole tree, which is another now,

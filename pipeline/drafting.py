@@ -25,7 +25,7 @@ from pipeline.host import Slot
 from pipeline.model import Task
 from pipeline.results import Outcome, converter, write_bytes
 from pipeline.session import Session
-from pipeline.store import digest
+from pipeline.store import digest, file_name
 from pipeline.worktree import Worktree
 
 WORDING = "1"  # of what is put around a brief: under another one, it is another question
@@ -122,7 +122,7 @@ class Drafting:
             if asked.lay != asked.base:
                 found.worktree.reset(asked.lay)
             with scratch.folder() as folder, self.slot.door(folder) as door:
-                finished = self._call(asked.prompt, found.worktree, out_file, door, name)
+                finished = self._call(asked, found.worktree, out_file, door, name)
             found.halted = finished.halted
             return finished
 
@@ -177,7 +177,7 @@ class Drafting:
         place = self.session.replies.blob(draft.reply, "patch")
         return place.read_bytes() if place.exists() else b""
 
-    def _call(self, prompt: str, worktree: Worktree, out_file: Path, door: str, name: str) -> process.Finished:
+    def _call(self, asked: Asked, worktree: Worktree, out_file: Path, door: str, name: str) -> process.Finished:
         config, halt = self.agent.config, None
         if config.budget is not None:
             budget = config.budget
@@ -191,13 +191,13 @@ class Drafting:
             if process.find(self.agent.argv[0], self._environment(worktree, door)) is None:
                 raise process.NotFound(f"{self.agent.argv[0]}: not found on PATH")
             finished = process.run(
-                ["sh", "-c", _SHELL, "sh", exit_file, *self.agent.argv], cwd=worktree.root, stdin=prompt.encode(),
+                ["sh", "-c", _SHELL, "sh", exit_file, *self.agent.argv], cwd=worktree.root, stdin=asked.prompt.encode(),
                 env=self._environment(worktree, door), timeout=config.time_limit, out_file=out_file,
                 max_output=MAX_STREAM, nice=NICE, keep=True, halt=halt,
             )  # fmt: skip
         except process.NotFound as error:
             return process.Finished(self.agent.argv, _COULD_NOT_START, b"", str(error).encode(), 0.0, None, None)
-        self._log(finished)
+        self._log(asked.kind, finished)
         return finished
 
     def _environment(self, worktree: Worktree, door: str) -> dict[str, str]:
@@ -214,10 +214,10 @@ class Drafting:
             named |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
         return {**env, **named, "PATH": f"{tools}:{env.get('PATH', '')}", client.DOOR: door}
 
-    def _log(self, finished: process.Finished) -> None:
+    def _log(self, kind: str, finished: process.Finished) -> None:
         """All that it said, where people look for it."""
-        place = self.session.log(self.slot).with_name(f"{self.session.log(self.slot).stem}-{self.task.name}.log")
-        write_bytes(place.parent / place.name.replace("/", "%2F"), finished.out + finished.err)
+        place = self.session.log(self.slot)
+        write_bytes(place.with_name(f"{place.stem}-{kind}-{file_name(self.task.name)}.log"), finished.out + finished.err)
 
 
 @attrs.define

@@ -5,7 +5,7 @@ The callables return True (as it was) or False (run it), as doit's `uptodate` ta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs
 from pipeline.model import Scope, Task
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
-from pipeline.session import Session
+from pipeline.session import Branch, Session
 from pipeline.store import digest
 
 T = TypeVar("T")
@@ -94,46 +94,51 @@ class Freshness:
         same = found.content == states.get(scope.write)
         return same and not self.session.measuring.sameness.changed(found.inputs, states, scope.mutate)
 
-    # -- the tasks of agents (a parameter of the name `task` would be doit's)
+    # -- the tasks of agents
 
-    def drafted(self, declared: Task) -> bool:
+    def drafted(self, task: Task) -> bool:
         """Its brief is the same, and on HEAD and what has landed, what it reads and writes is as it was drafted from,
         as it landed, or as later tasks have left it. What has landed is good, whichever agent wrote it."""
-        found, landed = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "landed.json", TaskLanded)
-        if found is None or found.outcome is not Outcome.OK or found.asked != asked_of(declared):
+        found, landed = self._find_of(task, "draft.json", Draft), self._find_of(task, "landed.json", TaskLanded)
+        if found is None or found.outcome is not Outcome.OK or found.asked != asked_of(task):
             return False
         good = landed is not None and landed.outcome is Outcome.OK and landed.draft == hash_of(found)
-        if not good and found.who != who_of(declared):
+        if not good and found.who != who_of(task):
             return False
         try:
-            now = self._states()
+            branch = self._on_head()
         except Refused:
             return False
-        return self._as_left(declared, found.base, states_of(declared, now))
+        return self._as_left(task, branch, states_of(task, branch.states), found.base)
 
-    def checked(self, declared: Task) -> bool:
-        draft, found = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "checked.json", Checked)
+    def checked(self, task: Task) -> bool:
+        draft, found = self._find_of(task, "draft.json", Draft), self._find_of(task, "checked.json", Checked)
         if draft is None or found is None or found.outcome is not Outcome.OK:
             return False
-        return (found.draft, found.conditions) == (hash_of(draft), hash_of(declared.check))
+        return (found.draft, found.conditions) == (hash_of(draft), hash_of(task.check))
 
-    def task_landed(self, declared: Task) -> bool:
+    def task_landed(self, task: Task) -> bool:
         """The landing branch stands on HEAD now, and has the change as it landed, or as later tasks left it."""
-        draft, found = self._find_of(declared, "draft.json", Draft), self._find_of(declared, "landed.json", TaskLanded)
+        draft, found = self._find_of(task, "draft.json", Draft), self._find_of(task, "landed.json", TaskLanded)
         if draft is None or found is None or found.outcome is not Outcome.OK:
             return False
-        if (found.draft, found.conditions) != (hash_of(draft), hash_of(declared.check)):
+        if (found.draft, found.conditions) != (hash_of(draft), hash_of(task.check)):
             return False
         try:
             branch = self.session.branch
         except Refused:
             return False
         now = {path: branch.states.get(path, "") for path in found.files}
-        return branch.on_head and self._as_left(declared, None, now)
+        return branch.on_head and self._as_left(task, branch, now)
 
-    def _as_left(self, task: Task, drafted: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
-        """Whether files are as the task or later ones left them; or, where `drafted` is given, as they were then."""
-        tasks = (self.session.tasks[name] for name in (task.name, *self.session.order.later_writers(task.name)))
+    def _as_left(
+        self, task: Task, branch: Branch, now: Mapping[str, str], drafted: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether files are as the task, or those that have landed on top of it, left them; or, where `drafted` is
+        given, as they were then."""
+        place = next((index for index, names in enumerate(branch.tasks) if task.name in names), -1)
+        names = {task.name}.union(*branch.tasks[: place + 1])
+        tasks = (self.session.tasks[name] for name in names if name in self.session.tasks)
         landed = [each.files for each in (self._find_of(t, "landed.json", TaskLanded) for t in tasks) if each]
         for path in {*(drafted or ()), *now}:
             known = [files[path] for files in landed if path in files]
@@ -142,10 +147,14 @@ class Freshness:
                 return False
         return True
 
-    def _states(self) -> Mapping[str, str]:
-        """The project on HEAD and what has landed. What landed on another HEAD comes off, to land again."""
+    def _on_head(self) -> Branch:
+        """HEAD and what has landed. What landed on another HEAD comes off, to land again. Raises Refused."""
         branch = self.session.branch
-        return branch.states if branch.on_head else self.session.repository.files(self.session.landing.head())
+        if branch.on_head:
+            return branch
+        landing = self.session.landing
+        head = landing.head()
+        return Branch(True, self.session.repository.files(head), landing.on.tasks(head))
 
     def _find_of(self, task: Task, name: str, type_: type[T]) -> T | None:
         return find(self.session.task_target(task.name, name), type_)
@@ -156,6 +165,19 @@ class Freshness:
 
         embedded = [g.name for g in self.session.plan.generate.generators if g.embedded]
         return {"embedded": embedded, "version": differential.VERSION if embedded else ""}
+
+
+class Asked:
+    """A question about a task of an agent, as doit shows it."""
+
+    def __init__(self, judge: Callable[[Task], bool], task: Task, said: str) -> None:
+        self._judge, self._task, self._said = judge, task, said
+
+    def __call__(self) -> bool:
+        return self._judge(self._task)
+
+    def __repr__(self) -> str:
+        return self._said
 
 
 class Read:

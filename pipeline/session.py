@@ -10,7 +10,7 @@ import functools
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class Branch:
 
     on_head: bool  # it is HEAD plus ours, not an older HEAD plus ours
     states: Mapping[str, str]  # project file at its tip -> content hash
+    tasks: Sequence[Collection[str]]  # for each commit that brings changes of agents' tasks, newest first: of which
 
 
 class Session:
@@ -168,7 +169,7 @@ class Session:
         with self._lock:
             if self._branch is None:
                 tip, on_head = self.landing.standing()
-                self._branch = Branch(on_head, self.repository.files(tip))
+                self._branch = Branch(on_head, self.repository.files(tip), self.landing.on.tasks(tip))
             return self._branch
 
     def moved(self) -> None:

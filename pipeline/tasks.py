@@ -113,19 +113,25 @@ class _Maker:
         said = task.doc or (task.agent.brief.strip().splitlines()[0].strip("# ") if task.agent else "")
         first = [f"land:{other}" for other in self.session.order.after[name]]
         first += [need for need in task.needs if need not in changed]
-        for kind, doc, needs, targets, fresh in (
-            ("draft", f"let {task.agent.use if task.agent else ''} draft: {said}", first, ["draft.json"],
-             self.fresh.drafted),
-            ("check", f"judge what was drafted: {', '.join(each.name for each in task.check)}", [f"draft:{name}"],
-             ["checked.json"], self.fresh.checked),
-            ("land", f"put the change on the landing branch, in {', '.join(task.writes)}", [f"check:{name}"],
-             ["landed.json"], self.fresh.task_landed),
+        for kind, target, needs, doc, judge, fresh in (
+            (
+                "draft", "draft.json", first, f"let {task.agent.use if task.agent else ''} draft: {said}",
+                self.fresh.drafted, "its brief is the same, and what it reads and writes on HEAD and what has landed",
+            ), (
+                "check", "checked.json", [f"draft:{name}"],
+                f"judge what was drafted: {', '.join(each.name for each in task.check)}",
+                self.fresh.checked, "this draft was judged, and held",
+            ), (
+                "land", "landed.json", [f"check:{name}"],
+                f"put the change on the landing branch, in {', '.join(task.writes)}",
+                self.fresh.task_landed, "the landing branch stands on HEAD, and has the change",
+            ),
         ):  # fmt: skip
             yield {
                 "basename": kind, "name": name, "doc": doc,
                 "actions": [Step(self.session, name, performers[kind])],
-                "task_dep": needs, "targets": [self._task_target(task, target) for target in targets],
-                "uptodate": [(fresh, [task])], "clean": True,
+                "task_dep": needs, "targets": [self._task_target(task, target)],
+                "uptodate": [freshness.Asked(judge, task, fresh)], "clean": True,
                 "meta": {"pool": GENERATION if kind == "draft" else VALIDATION, "kind": kind, "scope": name},
             }  # fmt: skip
         yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}"], "doc": said}
