@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from pipeline import process
-from pipeline.calls import Call, read_note
+from pipeline.calls import Call, Make, read_note
+from pipeline.choice import Choice, Patience, of_scope
 from pipeline.generators import GENERATORS, LIMIT, Ask, Generator, Question, Reply, Tokens, prompt, reply
 from pipeline.host import Slot
-from pipeline.model import Scope
+from pipeline.model import GeneratorConfig, Scope
 from pipeline.mutants import Mutant, Status, mutate
 from pipeline.results import Candidates, Dropped, Outcome, Survivor, Test
 from pipeline.session import Session
@@ -43,11 +45,16 @@ class Round:
     round: int
     survivors: Sequence[Survivor]
     known: Known
+    spent: list[Tokens] = attrs.field(factory=list)  # by the calls made
 
     def run(self, slot: Slot) -> tuple[Candidates, dict[str, object]]:
         """Candidates of this round, and what the ledger says of it."""
+        models = self.session.plan.models
         config, attempt = self.session.plan.generate.of_round(self.round)
-        generator = GENERATORS[config.use](config)
+        choice = of_scope(models, self.scope, config)
+        patience = Patience(choice, models.tries, models.backoff, lambda seconds: _wait(slot, seconds))
+        # Of the model that is wanted, whichever answers: what one lower down has answered is not asked again.
+        generator = _generator(config, choice)
         identity = {**generator.key(), "template": generator.template_version}
         kept: list[str] = []
         due: list[Survivor] = []
@@ -59,7 +66,7 @@ class Round:
                 due.append(survivor)
         batches = [due[i : i + LIMIT] for i in range(0, len(due), LIMIT)]
         asks = [self._ask([self._question(s) for s in batch]) for batch in batches]
-        replies = self._call_all(generator, asks, slot)
+        replies = self._answer_all(patience, asks, slot)
         tests: list[Test] = []
         dropped: list[Dropped] = []
         outcome, detail = Outcome.OK, ""
@@ -77,8 +84,12 @@ class Round:
             self._answered(name, identity)  # a run that was killed may have come to some of its questions only
             tests += self._kept(generator, name, config.name)
         unique = {t.title: t for t in reversed(tests)}
-        tokens = [got.tokens for _, got in replies if got.tokens is not None]
-        fields: dict[str, object] = {"calls": len(tokens), "kept_replies": len(set(kept)), "tokens": _summed(tokens)}
+        fields: dict[str, object] = {
+            "calls": len(self.spent), "tokens": _summed(self.spent), "kept_replies": len(set(kept)),
+            **choice.event, "waited": round(patience.waited, 3), "gateway_failures": patience.failures,
+        }  # fmt: skip
+        if patience.choice is not choice:
+            fields["stepped_down"] = patience.choice.event
         return Candidates(outcome, detail, tuple(reversed(unique.values())), tuple(dropped)), fields
 
     # -- what is asked
@@ -135,26 +146,48 @@ class Round:
 
     # -- the calls
 
-    def _call_all(self, generator: Generator, asks: Sequence[Ask], slot: Slot) -> list[tuple[str, Reply]]:
+    def _answer_all(self, patience: Patience, asks: Sequence[Ask], slot: Slot) -> list[tuple[str, Reply]]:
         """One call after another, or side by side where slots of the pool are free right now."""
         with ExitStack() as stack:
             width = 1
             while width < len(asks) and stack.enter_context(slot.try_extra()):
                 width += 1
-            return process.side_by_side(lambda ask: self._call(generator, ask), asks, width)
+            return process.side_by_side(lambda ask: self._answer(patience, ask), asks, width)
 
-    def _call(self, generator: Generator, ask: Ask) -> tuple[str, Reply]:
+    def _answer(self, patience: Patience, ask: Ask) -> tuple[str, Reply]:
         """The reply to one prompt: the kept one where there is one that is of use, else a call, kept as it comes."""
         text = prompt.build(ask)
+        choice = patience.choice
+        if choice.below is not None:  # a run that was killed may have come down to that one
+            name, call, _ = self._call(choice.below, text, ask)
+            if (kept := call.kept()) is not None:
+                return name, kept
+        name = ""
+
+        def made(asked: Choice) -> Reply:
+            nonlocal name
+            name, call, make = self._call(asked, text, ask)
+            got = call.reply(make)
+            if got.tokens is not None:
+                self.spent.append(got.tokens)
+            return got
+
+        got, given_up = patience.insist(made)
+        return name, attrs.evolve(got, outcome=Outcome.EXHAUSTED, detail=given_up) if given_up else got
+
+    def _call(self, asked: Choice, text: str, ask: Ask) -> tuple[str, Call, Make]:
+        """The call of one model: the name of its reply, and what makes it."""
+        config = self.session.plan.generate.of_round(self.round)[0]
+        generator = _generator(config, asked)
         name = self.session.replies.name(text, dict(generator.key()))
         about = {"scope": self.scope.name, "round": self.round, "generator": generator.name}
-        limit = self.session.plan.generate.of_round(self.round)[0].time_limit
 
         def make(out_file: Path) -> process.Finished:
             with self.session.empty_folder() as empty:
-                return generator.call(text, cwd=Path(empty), out_file=out_file, timeout=limit)
+                return generator.call(text, cwd=Path(empty), out_file=out_file, timeout=config.time_limit)
 
-        return name, Call(self.session, name, generator, about, lambda: {"ask": _reread(ask)}).reply(make)
+        program = " ".join((config.use, *config.run))
+        return name, Call(self.session, name, program, generator, about, lambda: {"ask": _reread(ask)}), make
 
     def _answered(self, name: str, identity: Mapping[str, str]) -> None:
         """Remember for each question of a reply that this answered it: one attempt, whichever round it was made in."""
@@ -182,6 +215,21 @@ class Round:
         )
         ask = attrs.evolve(self._ask(questions), titles_taken=tuple(taken))
         return reply.parse(got.text, ask, origin).tests
+
+
+def _generator(config: GeneratorConfig, choice: Choice) -> Generator:
+    return GENERATORS[config.use](choice.of(config))
+
+
+def stepped(fields: Mapping[str, Any]) -> str:
+    """For people, where another model answered than the one that was wanted."""
+    lower = fields.get("stepped_down")
+    return f" ({lower['model']}, {lower['chosen_by']})" if lower else ""
+
+
+def _wait(slot: Slot, seconds: float) -> None:
+    with slot.lent():
+        process.pause(seconds)
 
 
 def _reread(ask: Ask) -> dict[str, object]:

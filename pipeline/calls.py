@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import attrs
 
 from pipeline import process
+from pipeline.choice import LANE
 from pipeline.generators import Reply, read
 from pipeline.generators.base import Classifies
 from pipeline.results import Outcome, write_bytes
@@ -30,6 +31,7 @@ class Make(Protocol):
 class Call:
     session: Session
     name: str  # of its reply
+    program: str  # once no call of it does any more, none is made
     who: Classifies
     about: Mapping[str, object]  # whose call it is: fields for the ledger
     noted: Callable[[], Mapping[str, object]]  # what it takes to use the reply again, asked once the call has ended
@@ -40,10 +42,11 @@ class Call:
         """The kept reply where there is one of use (its tokens None: nothing was spent), else that of a call."""
         replies = self.session.replies
         with process.holding(replies.lock(self.name)):
-            if replies.raw(self.name).exists():
-                kept = self._kept()
-                if kept is not None:
-                    return kept
+            if (kept := self._kept()) is not None:
+                return kept
+            if (stopped := self.session.stopped.get(self.program)) is not None:
+                outcome, why = stopped
+                return Reply(outcome, detail=f"not asked any more: {why}")
             started = time.time()
             finished = make(replies.raw(self.name))
             got = read(self.who, finished)
@@ -54,10 +57,19 @@ class Call:
             self._note({"exit_code": finished.exit_code, "err": err, **noted})
             if got.outcome is not Outcome.OK:
                 replies.drop(self.name)
+            if got.outcome in LANE:
+                self.session.stopped.setdefault(self.program, (got.outcome, got.detail))
             return got
+
+    def kept(self) -> Reply | None:
+        """The kept reply where there is one of use; no call is made."""
+        with process.holding(self.session.replies.lock(self.name)):
+            return self._kept()
 
     def _kept(self) -> Reply | None:
         """The reply that is there, if it is of use; else it is put aside."""
+        if not self.session.replies.raw(self.name).exists():
+            return None
         replies, note = self.session.replies, read_note(self.session.replies.note(self.name))
         raw = replies.raw(self.name)
         exit_code = note.get("exit_code", self.ended())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from . import agenttasks, document, expand, filescopes, fragments, model, patterns, source
+from . import agenttasks, document, expand, filescopes, fragments, legal, model, patterns, source
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
@@ -76,6 +76,7 @@ def _plan(
         *_task_mistakes(doc, {model.VALIDATION, model.GENERATION, *pools}),
         *_generator_mistakes(doc.generate.with_),
         *_branch_mistakes(doc.land.branch),
+        *legal.mistakes(doc),
     ]
     root = Path(os.path.realpath(path.parent / doc.project))  # resolve() raises for a link to itself
     if not os.path.isdir(root):  # noqa: PTH112
@@ -114,8 +115,11 @@ def _plan(
         land=model.LandConfig(**attrs.asdict(doc.land)),
         scopes=tuple(each.scope for each in scopes),
         tasks=tasks,
+        models=legal.models(doc.models),
         compose=compose,
     )
+    if not mistakes:
+        mistakes += legal.choice_mistakes(plan)
     return plan, mistakes
 
 
@@ -214,8 +218,9 @@ def _generator_mistakes(generators: Sequence[document.GeneratorDocument]) -> Ite
             yield Mistake(
                 (*where, "run"), f"{generator.use} runs no program of yours", "`run` goes with `use: command`"
             )
-        if generator.use == "differential" and generator.model:
-            yield Mistake((*where, "model"), "differential asks no model", "leave `model` out")
+        for key in ("model", "effort"):
+            if generator.use == "differential" and getattr(generator, key):
+                yield Mistake((*where, key), "differential asks no model", f"leave `{key}` out")
 
 
 def _branch_mistakes(branch: str) -> Iterator[Mistake]:

@@ -41,6 +41,7 @@ from .kinds import (
     Unexpected,
 )
 from .source import Mistake, Where, nearest, quoted
+from .wishes import ModelsDocument
 
 # --- the document -----------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,8 @@ class GeneratorDocument:
     ]
     name: Annotated[str | None, NAME, "Tells two entries of one kind apart; left out: what `use` says"] = None
     run: Annotated[Argv, "For `use: command`: the program and its arguments"] = ()
-    model: Annotated[str | None, TEXT, "The model that is asked; left out: the program's own default"] = None
+    model: Annotated[str | None, TEXT, "The model that is asked; left out: as `models` says, else none is named"] = None
+    effort: Annotated[str | None, TEXT, "How hard it is to think; left out: as `models` says, else not said"] = None
     time_limit: Annotated[float, SECONDS, "For one call"] = 600.0
 
 
@@ -121,6 +123,9 @@ class ScopeDocument:
     ] = None
     name: Annotated[str | None, NAME, "With a name: one scope over all that `mutate` matches"] = None
     reads: Annotated[tuple[Pattern, ...], "Files that the tests open beside the modules they load"] = ()
+    model: Annotated[str | None, TEXT, "The model that is asked for its tests, before all that `models` says"] = None
+    effort: Annotated[str | None, TEXT, "How hard it is to think, likewise"] = None
+    confidence: Annotated[Literal["high", "medium", "low"] | None, "For `models: by_confidence`"] = None
 
 
 @attrs.frozen
@@ -206,6 +211,9 @@ class Document:
     ] = attrs.field(factory=dict)
     engine: Annotated[EngineDocument, "The program that mutates and tests"] = EngineDocument()
     generate: Annotated[GenerateDocument, "Who writes tests, and how often a model is asked"] = GenerateDocument()
+    models: Annotated[ModelsDocument, "Which model is asked, and how hard it is to think"] = attrs.field(
+        factory=ModelsDocument
+    )
     land: Annotated[LandDocument, "Where proved tests become commits"] = LandDocument()
     scopes: Annotated[tuple[ScopeDocument, ...], "What to mutate"] = ()
     tasks: Annotated[tuple[TaskDocument, ...], "Anything else that the plan needs"] = ()

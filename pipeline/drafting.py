@@ -126,9 +126,10 @@ class Drafting:
             found.halted = finished.halted
             return finished
 
-        about = {"scope": self.task.name, "round": None, "generator": self.agent.config.use, "kind": asked.kind}
+        config = self.agent.config
+        about = {"scope": self.task.name, "round": None, "generator": config.use, "kind": asked.kind}
         call = Call(
-            session, name, _Budgeted(self.agent, found), about, noted,
+            session, name, " ".join((config.use, *config.run)), _Budgeted(self.agent, found), about, noted,
             lambda: _exit_status(session.replies.exit(name)), lambda: session.find_draft(name) is not None,
         )  # fmt: skip
         try:
@@ -217,7 +218,9 @@ class Drafting:
     def _log(self, kind: str, finished: process.Finished) -> None:
         """All that it said, where people look for it."""
         place = self.session.log(self.slot)
-        write_bytes(place.with_name(f"{place.stem}-{kind}-{file_name(self.task.name)}.log"), finished.out + finished.err)
+        write_bytes(
+            place.with_name(f"{place.stem}-{kind}-{file_name(self.task.name)}.log"), finished.out + finished.err
+        )
 
 
 @attrs.define

@@ -68,7 +68,18 @@ def scopes(documents: Sequence[ScopeDocument], checkout: Checkout) -> tuple[list
         reads.append(files)
         mistakes += wrong
     expanded = [
-        Expanded(d.index, model.Scope(d.name, d.mutate, _tests(d, written, checkout), d.write, reads[d.index]))
+        Expanded(
+            d.index,
+            model.Scope(
+                d.name,
+                d.mutate,
+                _tests(d, written, checkout),
+                d.write,
+                reads[d.index],
+                model.Wish(d.document.model, d.document.effort),
+                d.document.confidence,
+            ),
+        )
         for d in drafts
     ]
     mistakes += _tests_mistakes(drafts, expanded, checkout)

@@ -55,7 +55,7 @@ class Attempt:
 
 @attrs.frozen
 class Slot:
-    """A place in a lane. `index` (0 ≤ index < capacity) is nobody else's while it is held."""
+    """A place in a lane. `index` is nobody else's while it is held; below the capacity, but where places are lent."""
 
     lane: str
     index: int
@@ -83,6 +83,11 @@ class Slot:
     def try_extra(self) -> contextlib.AbstractContextManager[bool]:
         """Hold one more slot of the lane if one is free now; False, without waiting, if not."""
         return self._slots.extra(self.lane) if self._slots else contextlib.nullcontext(False)
+
+    def lent(self) -> contextlib.AbstractContextManager[None]:
+        """Let somebody else have a place in the lane for the length of a wait. Leaving takes as long as it takes until
+        a place is free again. Raises process.Stopped where the run ends before that."""
+        return self._slots.lent(self.lane) if self._slots else contextlib.nullcontext()
 
 
 @attrs.frozen

@@ -9,6 +9,16 @@ import attrs
 
 VALIDATION = "validation"
 GENERATION = "generation"
+INHERIT = "inherit"  # in place of a model or an effort: the program is told none
+Confidence = Literal["high", "medium", "low"]
+LANES = ("generate", "draft", "repair")  # what models are asked for
+
+# What each program takes for an effort, by its documentation; one that is not here (`command`) takes any text.
+EFFORTS: Mapping[str, tuple[str, ...]] = {
+    "claude": ("low", "medium", "high", "xhigh", "max"),
+    "codex": ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"),
+    "gemini": (),
+}
 
 
 @attrs.frozen
@@ -33,8 +43,9 @@ class GeneratorConfig:
     use: str  # differential | claude | command
     name: str
     run: tuple[str, ...] = ()  # use: command only: the program and its arguments
-    model: str | None = None
+    model: str | None = None  # as the entry says it; of the config that a call is made by: the program's own name
     time_limit: float = 600.0  # seconds for one call
+    effort: str | None = None
 
     @property
     def embedded(self) -> bool:
@@ -62,6 +73,31 @@ class GenerateConfig:
 
 
 @attrs.frozen
+class Wish:
+    """Which model, and how hard it is to think, as far as somebody says; None: not here, INHERIT: no flag."""
+
+    model: str | None = None
+    effort: str | None = None
+
+
+@attrs.frozen
+class ModelsConfig:
+    """Who is asked, by what is known of the work; choice.py chooses."""
+
+    names: Mapping[str, Wish] = attrs.field(factory=dict)  # the plan's names -> what the program is told
+    ladder: tuple[str, ...] = ()  # names of models, each below the one before it
+    by_confidence: Mapping[Confidence, Wish] = attrs.field(factory=dict)
+    lanes: Mapping[str, Wish] = attrs.field(factory=dict)  # one of LANES -> its default
+    tries: int = 4  # calls of one model, where the provider's gateway fails
+    backoff: float = 5.0  # seconds before the second of them; twice as long before each further one
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The names that stand for a model; () where a plan declares none, and every name is the program's own."""
+        return tuple(dict.fromkeys((*self.names, *self.ladder)))
+
+
+@attrs.frozen
 class LandConfig:
     branch: str = "mutate/{branch}"
     proof_runs: int = 5  # k: fresh runs on the original that every test must pass
@@ -81,6 +117,8 @@ class Scope:
     tests: tuple[str, ...] | None  # None: the whole suite, as the engine finds it
     write: str
     reads: tuple[str, ...] = ()
+    wish: Wish = Wish()
+    confidence: Confidence | None = None
 
 
 @attrs.frozen
@@ -148,6 +186,7 @@ class Plan:
     land: LandConfig
     scopes: tuple[Scope, ...]
     tasks: tuple[Task, ...]
+    models: ModelsConfig = ModelsConfig()
     compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d
 
     @property

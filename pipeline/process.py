@@ -372,6 +372,15 @@ def holding(lock: filelock.BaseFileLock) -> Iterator[None]:
         lock.release()
 
 
+def pause(seconds: float) -> None:
+    """Do nothing for that long. Raises Stopped where the run ends meanwhile."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if _children.stopping:
+            raise Stopped("waiting")
+        time.sleep(min(left, 0.05))
+
+
 @contextlib.contextmanager
 def tidying() -> Iterator[None]:
     """All children have ended: what is left of the run may start programs again, and a first signal lets it."""

@@ -42,7 +42,9 @@ class Outcome(enum.StrEnum):
     SIGNAL = "signal"  # killed by a signal that wasn't ours
     RATE_LIMITED = "rate-limited"
     OVERLOADED = "overloaded"  # the provider's gateway: bad gateway, 502, 503, 504, 529
-    NOT_LOGGED_IN = "not-logged-in"
+    EXHAUSTED = "exhausted"  # the gateway went on failing, and a model lower down met with the same
+    SESSION_LIMIT = "session-limit"  # what the account may use is used up for now: no more calls of that program
+    NOT_LOGGED_IN = "not-logged-in"  # likewise
     EMPTY_REPLY = "empty-reply"
     UNPARSABLE = "unparsable"  # a reply without one candidate that can be read
     REJECTED = "rejected"  # every candidate of it was refused, or a person took the test out

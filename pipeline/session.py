@@ -66,6 +66,7 @@ class Session:
         self.pools = plan.pools
         self.info: RunInfo | None = None
         self.events: list[Mapping[str, Any]] = []  # of this run
+        self.stopped: dict[str, tuple[Outcome, str]] = {}  # program -> why no call of it does any more in this run
         self._notes, self._close = notes, close
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
@@ -338,7 +339,7 @@ class Session:
         # How soon a task failed says nothing of how long it takes.
         ran = [e for e in self.events if e["event"] == "attempt" and e["lane"] is not None and "failure" not in e]
         for e in ran:
-            seconds = (e["ended"] - e["started"]) * e["share"]
+            seconds = max(0.0, (e["ended"] - e["started"]) * e["share"] - e.get("waited", 0.0))
             self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]
         if ran:
             dump(self.home / "durations.json", self._durations)

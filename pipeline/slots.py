@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from pipeline import process
 from pipeline.model import VALIDATION
 
 
@@ -27,6 +28,8 @@ class Slots:
         self._free = {pool: set(range(slots)) for pool, slots in capacity.items()}
         self._queue: dict[str, deque[queue.SimpleQueue[int]]] = {pool: deque() for pool in capacity}
         self._capacity, self._freed, self._closed = capacity, freed, False
+        self._spare: dict[str, list[int]] = {pool: [] for pool in capacity}  # indices beyond the capacity, not in use
+        self._numbers = dict(capacity)  # how many indices there are
 
     def in_use(self) -> dict[str, int]:
         with self.lock:
@@ -51,6 +54,15 @@ class Slots:
     @contextlib.contextmanager
     def waited_for(self, pool: str, gone: Callable[[], bool]) -> Iterator[bool]:
         """Hold a slot once there is one; False where who asked has gone, or the run is stopping, before that."""
+        index = self._waited(pool, gone)
+        try:
+            yield index is not None
+        finally:
+            if index is not None:
+                self.give(pool, index)
+                self._freed()
+
+    def _waited(self, pool: str, gone: Callable[[], bool]) -> int | None:
         mine: queue.SimpleQueue[int] = queue.SimpleQueue()
         with self.lock:
             index = None if self._closed else self.take(pool)
@@ -66,12 +78,25 @@ class Slots:
                 if index is None:
                     with contextlib.suppress(ValueError):
                         self._queue[pool].remove(mine)
+        return index
+
+    @contextlib.contextmanager
+    def lent(self, pool: str) -> Iterator[None]:
+        """Who lends its slot keeps the index: another one goes round meanwhile, and that or any is taken back."""
+        with self.lock:
+            if not self._spare[pool]:
+                self._spare[pool].append(self._numbers[pool])
+                self._numbers[pool] += 1
+            self.give(pool, self._spare[pool].pop())
+        self._freed()
         try:
-            yield index is not None
+            yield
         finally:
-            if index is not None:
-                self.give(pool, index)
-                self._freed()
+            index = self._waited(pool, lambda: False)
+            if index is None:
+                raise process.Stopped("waiting for a slot")
+            with self.lock:
+                self._spare[pool].append(index)
 
     @contextlib.contextmanager
     def extra(self, pool: str) -> Iterator[bool]:

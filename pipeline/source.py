@@ -143,7 +143,7 @@ def _nearest(wrong: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(wrong.lower(), known, 1, 0.6)
     if near:
         return f"did you mean {quoted(near[0])}?"
-    return f"choose from {listed(known, 10)}" if known else ""
+    return f"choose from {listed(known, 20)}" if known else ""
 
 
 def listed(things: Sequence[str], most: int = 3) -> str:

@@ -196,7 +196,8 @@ class Steps:
         asked = asking.Round(self.session, scope, round_, survivors, self._known_of(scope, round_))
         candidates, fields = asked.run(slot)
         attempt = self._candidates(scope, round_, candidates)
-        return {key: attrs.evolve(attempt, fields={**attempt.fields, **fields})}
+        line = f"{attempt.line}{asking.stepped(fields)}"
+        return {key: attrs.evolve(attempt, line=line, fields={**attempt.fields, **fields})}
 
     def _known_of(self, scope: Scope, round_: int) -> asking.Known:
         """What a prompt says beside the survivors, from the targets before it."""

@@ -15,6 +15,7 @@ from doit.tools import config_changed
 
 from pipeline import filescopes, freshness, patterns, reports
 from pipeline.action import Step
+from pipeline.choice import of_scope
 from pipeline.host import Attempt, CannotGoOn, Performer, Slot
 from pipeline.model import GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates
@@ -184,7 +185,7 @@ class _Maker:
             from pipeline.generators import GENERATORS
         for r in range(1, last + 1):
             config, attempt = self.plan.generate.of_round(r)
-            generator = GENERATORS[config.use](config)
+            generator = GENERATORS[config.use](of_scope(self.plan.models, scope, config).of(config))
             yield self._task(
                 "generate", f"{name}:{r}", self._performer("generate"), (name, r),
                 f"ask {config.name} about what is left of {files}, {attempt + 1} of {self.plan.generate.rounds} times",

@@ -154,11 +154,11 @@ class World:
         """What the stand-in for claude answers from now on."""
         (self.root.parent / "script.json").write_text(json.dumps(rules))
 
-    def use_claude(self, rounds: int = 1, also: str = "") -> None:
+    def use_claude(self, rounds: int = 1, also: str = "", models: str = "backoff: 0.01") -> None:
         text = self.read("tasks.yaml").replace(
             "with: [differential]", f"with: [differential, claude]\n  rounds: {rounds}"
         )
-        self.write("tasks.yaml", text + also)
+        self.write("tasks.yaml", f"{text}models: {{{models}}}\n{also}")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -412,7 +412,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "compose, engine, generate, land, pools, project, scopes, store, tasks, version"
+SECTIONS = "compose, engine, generate, land, models, pools, project, scopes, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {
@@ -465,7 +465,7 @@ SHAPE = {
     "a list": (
         "- a\n",
         [
-            "1: expected a mapping with version, project, store, pools, engine, generate, land, scopes, tasks, compose, got a list"
+            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, compose, got a list"
         ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),
@@ -540,7 +540,7 @@ SHAPE = {
             "4: generate.with[0]: no such name, got 'claud'; did you mean 'claude'?",
             "5: generate.with[1]: `use` is missing: differential spends no token; command runs a program of your own",
             "6: generate.with[2].modle: no key 'modle' here; did you mean 'model'?",
-            "7: generate.with[3]: expected a mapping with use, name, run, model, time_limit, got 3",
+            "7: generate.with[3]: expected a mapping with use, name, run, model, effort, time_limit, got 3",
             f"8: generate.rounds: expected {A_COUNT}, got .nan",
         ],
     ),
@@ -989,7 +989,9 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
                 yield from objects(inner)
 
     found = list(objects(config.schema()))
-    assert len(found) == 9  # the document, engine, generate, a generator, land, a scope, a task, an agent, a condition
+    # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
+    # agent, a condition.
+    assert len(found) == 15
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())

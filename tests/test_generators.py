@@ -601,7 +601,7 @@ def test_the_raw_reply_is_kept_as_it_came_and_is_classified_again_to_the_same(sc
     ("special", "outcome", "detail"),
     [
         ("rate-limit", Outcome.RATE_LIMITED, "Rate limit reached"),
-        ("session-limit", Outcome.RATE_LIMITED, "resets 3pm"),
+        ("session-limit", Outcome.SESSION_LIMIT, "resets 3pm"),
         ("overloaded", Outcome.OVERLOADED, "overloaded_error"),
         ("not-logged-in", Outcome.NOT_LOGGED_IN, "log in"),
         ("empty", Outcome.EMPTY_REPLY, "empty"),
@@ -727,8 +727,10 @@ def classify(envelope: Any, exit_code: int = 0, **flags: Any) -> Reply:
     [
         ("API Error: Rate limit reached", Outcome.RATE_LIMITED),
         ('API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}', Outcome.RATE_LIMITED),
-        ("You've hit your session limit · resets 3pm", Outcome.RATE_LIMITED),
-        ("Claude usage limit reached", Outcome.RATE_LIMITED),
+        ("You've hit your session limit · resets 3pm", Outcome.SESSION_LIMIT),
+        ("Claude usage limit reached", Outcome.SESSION_LIMIT),
+        ("You've hit your limit · resets 3pm", Outcome.SESSION_LIMIT),
+        ("You've hit your rate limit", Outcome.RATE_LIMITED),
         ("API Error: 502 <html>Bad gateway</html>", Outcome.OVERLOADED),
         ("API Error: 503 upstream", Outcome.OVERLOADED),
         ("API Error: 504", Outcome.OVERLOADED),

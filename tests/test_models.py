@@ -58,18 +58,74 @@ def test_a_model_is_asked_only_about_what_search_left_and_its_test_lands_and_its
     assert len(driven.calls()) == 1
 
 
-def test_a_rate_limit_lands_nothing_of_the_model_and_the_next_run_asks_again(driven: World) -> None:
-    driven.use_claude()
+LADDER = "backoff: 0.01, tries: 2, names: {large: opus-1, mid: {model: sonnet-1, effort: low}}, ladder: [large, mid]"
+
+
+def test_a_gateway_that_goes_on_failing_lands_nothing_of_the_model_and_the_next_run_asks_again(driven: World) -> None:
+    driven.use_claude(models=f"{LADDER}, generate: large")
     found = driven.titles(GATE)
-    driven.script([{"match": "*", "special": "rate-limit", "exit": 0, "times": 1}, says(KILLS)])
+    driven.script(
+        [{"match": "*", "special": s, "exit": 0, "times": 2} for s in ("rate-limit", "overloaded")] + [says(KILLS)]
+    )
     done = driven.doit("-n", "2", "mutate", code=1)
     assert done.ending(LABEL) == "failed"
-    assert "rate-limited" in done.out
+    assert "exhausted: rate-limited 2 times at large, then overloaded 2 times at mid" in done.out
     assert driven.titles(GATE) == found != []
+    assert [c["argv"][c["argv"].index("--model") + 1] for c in driven.calls()] == ["opus-1"] * 2 + ["sonnet-1"] * 2
+    assert [e["outcome"] for e in driven.events("call")] == ["rate-limited"] * 2 + ["overloaded"] * 2
+    (event,) = [e for e in driven.events() if e["kind"] == "generate" and e["scope"] == LABEL]
+    assert event["outcome"] == "exhausted" and event["calls"] == 4 == event["gateway_failures"]
+    assert (event["model"], event["effort"], event["chosen_by"]) == ("opus-1", None, "lane generate")
+    assert event["stepped_down"] == {"model": "sonnet-1", "effort": "low", "chosen_by": "one step down from large"}
+    assert 0.01 <= event["waited"] <= 0.02
     done = driven.doit("-n", "2", "mutate")
     assert done.ending(LABEL) == "landed"
     assert OPENS in driven.titles(GATE)
-    assert len(driven.calls()) == 2
+    assert len(driven.calls()) == 5 and "opus-1" in driven.calls()[-1]["argv"]
+
+
+def test_what_a_model_lower_down_has_answered_is_not_paid_for_again(driven: World) -> None:
+    driven.use_claude(models=f"{LADDER}, generate: {{model: large, effort: high}}")
+    driven.script([{"match": "*", "special": "overloaded", "times": 2}, says(KILLS)])
+    done = driven.doit("-n", "2", "mutate")
+    assert OPENS in driven.titles(GATE)
+    assert "(sonnet-1, one step down from large)" in done.out
+    assert "for the gateway" in done.out
+    first, _, lower = driven.calls()
+    assert first["argv"][-4:] == ["--model", "opus-1", "--effort", "high"]
+    assert lower["argv"][-4:] == ["--model", "sonnet-1", "--effort", "high"]
+    driven.doit("forget", "-a")
+    shutil.rmtree(driven.root / "cache")
+    driven.doit("-n", "2", "mutate")
+    assert OPENS in driven.titles(GATE)
+    for store in driven.home.rglob("asked"):
+        shutil.rmtree(store)  # as where the run was killed when the reply had just come
+    driven.doit("-n", "2", "-a", "mutate")
+    assert len(driven.calls()) == 3
+    assert OPENS in driven.titles(GATE)
+
+
+@pytest.mark.parametrize("special", ["session-limit", "not-logged-in"])
+def test_a_limit_that_only_time_or_a_person_lifts_stops_the_calls_of_that_program_alone(
+    world: World, special: str, tmp_path: Path
+) -> None:
+    """A second program, behind the first in the plan, is asked all the same."""
+    program = tmp_path / "writer"
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho '{\"tests\": []}'\n")
+    program.chmod(0o755)
+    world.use_claude()
+    world.edit("tasks.yaml", "[differential, claude]", f"[claude, {{use: command, name: writer, run: [{program}]}}]")
+    world.script([{"match": "*", "special": special}])
+    done = world.doit("-n", "2", "mutate", code=1)
+    assert len(world.calls()) == 1
+    ends = [(e["round"], e["outcome"]) for e in world.events() if e["kind"] == "generate"]
+    assert {outcome for round_, outcome in ends if round_ == 1} == {special}
+    assert {outcome for round_, outcome in ends if round_ == 2} == {"ok"}
+    assert "not asked any more" in done.out
+    assert len([e for e in world.events("call") if e["generator"] == "claude"]) == 1
+    world.script([says(KILLS)])
+    world.doit("-n", "2", "mutate")
+    assert len(world.calls()) > 1
 
 
 def test_a_rate_limit_in_a_cold_run_still_lands_what_search_found(world: World) -> None:
@@ -147,7 +203,7 @@ def test_a_kept_reply_is_never_paid_for_again(asked_once: World, tmp_path: Path,
 def test_a_call_that_failed_is_no_attempt_and_one_of_a_later_round_is(driven: World) -> None:
     driven.use_claude(rounds=2)
     wrong = unit("the gate is ajar", "assert.equal(gate('sesame seed'), 'ajar');")
-    driven.script([{"match": "*", "special": "overloaded", "times": 1}, says(wrong)])
+    driven.script([{"match": "*", "special": "not-logged-in", "times": 1}, says(wrong)])
     driven.doit("-n", "2", "mutate", code=1)
     for _ in range(2):
         driven.doit("-n", "2", "mutate")

@@ -294,6 +294,89 @@ def test_a_slot_with_all_free_ones_of_its_lane_has_their_workers(
     assert slots.in_use() == {"validation": 1}
 
 
+def test_a_place_that_is_lent_is_somebody_else_s_and_has_to_come_back_first(lab: Lab) -> None:
+    """One place: `other` can only begin while `waiter` waits, and `last` only when `waiter` has gone on and ended."""
+    others, told = threading.Event(), list[str]()
+
+    def waiter(slot: Slot) -> Attempt:
+        with slot.lent():
+            assert others.wait(20)
+        told.append("waiter is back")
+        time.sleep(0.1)
+        told.append("waiter has ended")
+        return attrs.evolve(OK, fields={"index": slot.index})
+
+    def other(slot: Slot) -> Attempt:
+        others.set()
+        time.sleep(0.2)
+        told.append("other has ended")
+        return attrs.evolve(OK, fields={"index": slot.index})
+
+    def last(slot: Slot) -> Attempt:
+        told.append("last")
+        return OK
+
+    tasks = [lab.task(f.__name__, f, pool="one") for f in (waiter, other, last)]
+    lab.pools = {"one": 1}
+    lab.estimates = {"waiter": 9.0, "other": 5.0, "last": 1.0}
+    status, _ = lab.doit(tasks, "-n", "2")
+    assert status == 0
+    assert told == ["other has ended", "waiter is back", "waiter has ended", "last"]
+    at = {e["task"]: e.get("index") for e in lab.events}
+    assert at["waiter"] != at["other"], "an index is nobody else's while it is held, lent or not"
+
+
+def test_a_run_that_ends_while_a_place_is_lent_waits_for_nobody(lab: Lab) -> None:
+    def waiter(slot: Slot) -> Attempt:
+        with slot.lent():
+            os.kill(os.getpid(), signal.SIGINT)
+            process.pause(30)
+        return OK
+
+    began = time.monotonic()
+    status, _ = lab.doit([lab.task("waiter", waiter)], "-n", "1")
+    assert status == 130
+    assert time.monotonic() - began < 10
+    assert lab.outcomes() == {"waiter": "interrupted"}
+
+
+def test_however_places_are_lent_no_more_are_taken_than_there_are() -> None:
+    slots, lock, active, most = Slots({"p": 2}, lambda: None), threading.Lock(), [0], [0]
+
+    def count(by: int) -> None:
+        with lock:
+            active[0] += by
+            most[0] = max(most[0], active[0])
+
+    def work(seed: int) -> None:
+        lot = random.Random(seed)
+        while True:
+            with slots.lock:
+                index = slots.take("p")
+            if index is not None:
+                break
+            time.sleep(0.002)
+        count(1)
+        for _ in range(3):
+            time.sleep(lot.random() / 100)
+            count(-1)
+            with Slot("p", index, 1, slots).lent():
+                time.sleep(lot.random() / 100)
+            count(1)
+        time.sleep(lot.random() / 100)
+        count(-1)
+        slots.give("p", index)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == [2]
+    assert slots.in_use() == {"p": 0}
+    assert [slots.take("p") is None for _ in range(3)] == [False, False, True]
+
+
 def test_members_of_a_batch_that_are_up_to_date_are_not_performed(lab: Lab) -> None:
     calls: list[tuple[Hashable, ...]] = []
 

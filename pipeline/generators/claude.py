@@ -31,12 +31,14 @@ _STATUS: Mapping[str, Outcome] = {
 _PHRASES: tuple[tuple[str, Outcome], ...] = (
     (r"not logged in|run /login|invalid api key|authentication_error|oauth token", Outcome.NOT_LOGGED_IN),
     (r"credit balance|selected model|prompt is too long", Outcome.BAD_CONFIG),
-    (r"rate.?limit|limit reached|hit your .*limit|(session|usage|weekly|hour) limit", Outcome.RATE_LIMITED),
+    (r"hit your (?!rate).*limit|(session|usage|weekly|hour) limit", Outcome.SESSION_LIMIT),
+    (r"rate.?limit|limit reached", Outcome.RATE_LIMITED),
     (r"overloaded|bad gateway|gateway time-?out|service unavailable", Outcome.OVERLOADED),
 )
 _REMEDY: Mapping[Outcome, str] = {
     Outcome.BAD_CONFIG: "see this generator's entry in tasks.yaml, and the account",
     Outcome.NOT_LOGGED_IN: "log in (start claude, then /login), or set its API key, and run again",
+    Outcome.SESSION_LIMIT: "run again when it has been reset; nothing that is finished is lost",
     Outcome.RATE_LIMITED: "run again later; nothing that is finished is lost",
     Outcome.OVERLOADED: "run again later; nothing that is finished is lost",
 }
@@ -44,7 +46,7 @@ _REMEDY: Mapping[Outcome, str] = {
 
 @attrs.frozen
 class Claude(Command):
-    """`use: claude`, with `model` if another than its default is wanted."""
+    """`use: claude`, with `model` and `effort` if others than its defaults are wanted."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -52,7 +54,8 @@ class Claude(Command):
         # anything are also named. The options that take a list are followed by another option, which ends the list.
         no_tools = ("--tools", "", "--disallowedTools", "Bash,Edit,Write,NotebookEdit", "--strict-mcp-config")
         model = ("--model", self.config.model) if self.config.model else ()
-        return ("claude", "-p", "--output-format", "json", *no_tools, "--max-turns", "1", *model)
+        effort = ("--effort", self.config.effort) if self.config.effort else ()
+        return ("claude", "-p", "--output-format", "json", *no_tools, "--max-turns", "1", *model, *effort)
 
     def classify(
         self,

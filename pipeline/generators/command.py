@@ -17,12 +17,13 @@ from ..results import Outcome
 from .base import MAX_REPLY, NOT_MEASURED, Reply, one_line
 from .prompt import TEMPLATE_VERSION
 
+MODEL_VARIABLE, EFFORT_VARIABLE = "DOIT_MUTATE_MODEL", "DOIT_MUTATE_EFFORT"
 _COULD_NOT_START = (126, 127)  # what a shell says of a program that it cannot run, or cannot find
 
 
 @attrs.frozen
 class Command:
-    """`use: command`, with the program and its arguments in `run`."""
+    """`use: command`, with the program and its arguments in `run`. Two variables tell it of model and effort."""
 
     config: GeneratorConfig
 
@@ -39,13 +40,21 @@ class Command:
         return self.config.run
 
     def key(self) -> Mapping[str, str]:
-        return {"use": self.config.use, "model": self.config.model or "", "argv": shlex.join(self.argv)}
+        key = {"use": self.config.use, "model": self.config.model or "", "argv": shlex.join(self.argv)}
+        return {**key, "effort": self.config.effort} if self.config.effort else key
+
+    @property
+    def _told(self) -> Mapping[str, str]:
+        """What a program of the user's own reads of the model that is wanted, where one is."""
+        told = {MODEL_VARIABLE: self.config.model, EFFORT_VARIABLE: self.config.effort}
+        return {variable: value for variable, value in told.items() if value}
 
     def call(self, prompt: str, *, cwd: Path, out_file: Path, timeout: float | None) -> process.Finished:
         try:
             return process.run(
                 self.argv,
                 cwd=cwd,
+                env=process.environment(self._told),
                 stdin=prompt.encode(errors="replace"),
                 timeout=timeout,
                 out_file=out_file,

@@ -325,6 +325,8 @@ def lanes(session: Session) -> list[str]:
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
     runs = len({(e.get("slot"), e["started"]) for e in ran if e.get("engine_run")})
     lanes = f"validation {v:.1f} s with {runs} engine runs, generation {g:.1f} s with {len(calls)} calls"
+    waited = sum(e.get("waited") or 0.0 for e in ran)
+    lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
     said = [f"{wall:.1f} s for {len(ran)} tasks: {lanes}"]
     if g > 0 and v > 0:
         f = g / (g + v)
