@@ -20,11 +20,15 @@ class Step(BaseAction):  # type: ignore[misc]
     """The one action of a task with a pool. Never touches sys.stdout, which all threads share.
 
     performer(keys, slot) performs every task of a started set at once; tasks of one batch have the same one. words:
-    what may stand behind the task's name on the command line; where it is given, what does stand there is the key.
+    what may stand behind the task's name on the command line; where it is given, what does stand there is the key,
+    with a --FLAG for each of `flags`, which are params of the task, that does.
     """
 
-    def __init__(self, host: Host, key: Hashable, performer: Performer, words: Collection[str] | None = None) -> None:
-        self.host, self.performer, self.words = host, performer, words
+    def __init__(
+        self, host: Host, key: Hashable, performer: Performer, words: Collection[str] | None = None,
+        flags: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        self.host, self.performer, self.words, self.flags = host, performer, words, flags
         self._key = key
         self.task: Any = None  # doit's, set by it
         self.out = self.err = ""
@@ -33,7 +37,10 @@ class Step(BaseAction):  # type: ignore[misc]
 
     @property
     def key(self) -> Hashable:
-        return self._key if self.words is None else tuple(self.task.pos_arg_val or ())
+        if self.words is None:
+            return self._key
+        given = [f"--{flag}" for flag in self.flags if (self.task.options or {}).get(flag)]
+        return (*(self.task.pos_arg_val or ()), *given)
 
     def execute(self, out: object = None, err: object = None) -> BaseFail:
         """Only where doit's own runner comes to it: a pool's task that was created while doit ran."""

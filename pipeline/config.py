@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from . import agenttasks, document, expand, filescopes, fragments, legal, model, patterns, source
+from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
@@ -47,7 +47,8 @@ def of_text(path: Path, raw: bytes) -> model.Plan:
     # What YAML couldn't make sense of has one mistake, not also those that follow from it.
     mistakes = [m for m in mistakes if not any(m.where[:depth] in text.garbled for depth in range(len(m.where) + 1))]
     mistakes += text.mistakes
-    if plan is not None and not mistakes and not plan.scopes and ("scopes" in text.data or not plan.tasks):
+    empty = plan is not None and not plan.scopes and ("scopes" in text.data or not (plan.tasks or plan.lints))
+    if empty and not mistakes:
         # It would look like one that is done.
         mistakes = [Mistake(("scopes",), "nothing is to be mutated", "add `- {mutate: ..., tests: ..., write: ...}`")]
     if mistakes or plan is None:
@@ -95,9 +96,11 @@ def _plan(
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
     tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
     tasks, wrong_agents = agenttasks.tasks(doc.tasks, tasks, checkout)
+    lints, wrong_lints = lintplan.lints(doc.lint, checkout)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
     compose = {checkout.spelled(shared): by for shared, by in doc.compose.items()}
-    mistakes += [*wrong_scopes, *wrong_tasks, *wrong_agents, *wrong_config, *_shared_writes(scopes, tasks)]
+    mistakes += [*wrong_scopes, *wrong_tasks, *wrong_agents, *wrong_config, *wrong_lints]
+    mistakes += _shared_writes(scopes, tasks)
     mistakes += [*_order_mistakes(tasks), *_compose_mistakes(doc.compose, tasks, declared, checkout)]
     plan = model.Plan(
         path=str(path),
@@ -116,6 +119,7 @@ def _plan(
         scopes=tuple(each.scope for each in scopes),
         tasks=tasks,
         models=legal.models(doc.models),
+        lints=lints,
         compose=compose,
     )
     if not mistakes:

@@ -38,8 +38,10 @@ from .kinds import (
     Patterns,
     Several,
     Short,
+    Single,
     Unexpected,
 )
+from .lintplan import LintDocument
 from .source import Mistake, Where, nearest, quoted
 from .wishes import ModelsDocument
 
@@ -217,6 +219,11 @@ class Document:
     land: Annotated[LandDocument, "Where proved tests become commits"] = LandDocument()
     scopes: Annotated[tuple[ScopeDocument, ...], "What to mutate"] = ()
     tasks: Annotated[tuple[TaskDocument, ...], "Anything else that the plan needs"] = ()
+    lint: Annotated[
+        Mapping[Annotated[str, NAME], LintDocument],
+        Single("run", "lint"),
+        "Linters by name, for `doit lint`; one alone may stand here without a name",
+    ] = attrs.field(factory=dict)
     compose: Annotated[
         Mapping[Annotated[str, PATTERN], Annotated[str, NAME]],
         "Files that many tasks have a share in, each as a file of its own in the folder PATH.d; and who makes PATH of "
@@ -349,6 +356,8 @@ def schema_of(type_: Any) -> dict[str, Any]:
         inner = dict(kind.schema) if kind else schema_of(kinds.bare(type_))
         if kinds.marker(type_, Several):
             inner = {"anyOf": [inner["items"], {**inner, "minItems": 1}]}
+        if kinds.marker(type_, Single):
+            inner = {"anyOf": [inner["additionalProperties"], inner]}
         if short := kinds.marker(type_, Short):
             inner = {"anyOf": [inner["properties"][short.key], inner]}
         return {"description": described, **inner} if described else inner

@@ -57,6 +57,14 @@ class Short:
     key: str
 
 
+@attrs.frozen(eq=False)
+class Single:
+    """Marks a mapping in whose place one of its values may stand, told by the text at `key`; it is called `name`."""
+
+    key: str
+    name: str
+
+
 _M = TypeVar("_M")
 
 # --- the kinds --------------------------------------------------------------------------------------------------------
@@ -181,6 +189,7 @@ BYTES = Kind(
     _bytes,
 )
 WORKERS = Kind(f"auto, or {COUNT.expected}", {"anyOf": [{"const": "auto"}, COUNT.schema]}, _workers)
+EXIT_CODE = Kind("a number from 0 to 255", {"type": "integer", "minimum": 0, "maximum": 255}, _number(0, 255, int))
 VERSION = Kind("1, the version of this format", {"const": 1}, _number(1, 1, int))
 
 ONE_OR_MANY = Several(lambda text: [text])
@@ -205,6 +214,7 @@ def converter() -> cattrs.Converter:
         (lambda type_: _origin(type_) is Mapping, _mapping_hook),
         (lambda type_: _origin(type_) is Literal, _choice_hook),
         (lambda type_: marker(type_, Short) is not None, _short_hook),
+        (lambda type_: marker(type_, Single) is not None, _single_hook),
         (lambda type_: marker(type_, Several) is not None, _several_hook),
         (lambda type_: marker(type_, Kind) is not None, _kind_hook),
     )
@@ -256,6 +266,19 @@ def _short_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
         if isinstance(value, str):
             return cls(**{key: converter.structure(value, key_type)})
         return converter.structure(value, cls)
+
+    return structure
+
+
+def _single_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    single = typing.cast(Single, marker(type_, Single))
+    many = bare(type_)
+    one = many.__args__[1]
+
+    def structure(value: Any, _: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get(single.key), str):
+            return {single.name: converter.structure(value, one)}
+        return converter.structure(value, many)
 
     return structure
 

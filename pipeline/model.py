@@ -174,6 +174,19 @@ class Task:
 
 
 @attrs.frozen
+class Lint:
+    """A linter whose findings are held against a baseline. Runs in the checkout."""
+
+    name: str
+    run: str  # a shell command
+    format: Literal["sarif", "regex", "lines"]
+    baseline: str
+    pattern: str = ""  # for regex, with groups of the names path, line, rule, message
+    exit: tuple[int, ...] = (0, 1)  # codes with which it has come to its end
+    timeout: float = 600.0  # seconds
+
+
+@attrs.frozen
 class Plan:
     """One tasks.yaml, expanded. `root` is the absolute path of the project's root in the checkout."""
 
@@ -187,6 +200,7 @@ class Plan:
     scopes: tuple[Scope, ...]
     tasks: tuple[Task, ...]
     models: ModelsConfig = ModelsConfig()
+    lints: tuple[Lint, ...] = ()
     compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d
 
     @property

@@ -49,6 +49,7 @@ class Outcome(enum.StrEnum):
     UNPARSABLE = "unparsable"  # a reply without one candidate that can be read
     REJECTED = "rejected"  # every candidate of it was refused, or a person took the test out
     OUTSIDE_SCOPE = "outside-scope"  # a file changed that it had no right to
+    NEW_FINDINGS = "new-findings"  # a linter found what its baseline does not have
     CONFLICT = "conflict"  # somebody's commit and ours do not go together
     BLOCKED = "blocked"  # what it needs did not land
     CHECK_FAILED = "check-failed"  # a condition of its check does not hold

@@ -11,7 +11,7 @@ from doit.exceptions import TaskFailed
 
 from pipeline.action import Step
 from pipeline.model import VALIDATION
-from pipeline.reports import changes, endings, plan, proofs, summary
+from pipeline.reports import changes, endings, lints, plan, proofs, summary
 from pipeline.session import Session
 
 
@@ -66,6 +66,26 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
         "pos_arg": "scopes",
         "verbosity": 2,
         "meta": {"pool": VALIDATION, "kind": "prove"},
+    }
+    yield {
+        "basename": "lint",
+        "doc": "hold what linters find against their baselines; NAME...: of these alone; --accept: all of it is known",
+        "actions": [
+            Step(session, "lint", lints.performer(session), [each.name for each in session.plan.lints], [lints.ACCEPT])
+        ],
+        "pos_arg": "linters",
+        "params": [
+            {
+                "name": lints.ACCEPT,
+                "long": lints.ACCEPT,
+                "type": bool,
+                "default": False,
+                "help": "write the baselines anew: what is found now is known from now on",
+            }
+        ],
+        "verbosity": 2,
+        # What a linter reads is not known: nothing of the project may change meanwhile.
+        "meta": {"pool": VALIDATION, "kind": "lint", "reads": [session.plan.root]},
     }
 
 
