@@ -31,6 +31,8 @@ from pipeline.sandbox import Sandbox
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 _TICKS = os.sysconf("SC_CLK_TCK")
+_MOST_SAID = 1 << 18  # bytes of either output that messages are made from
+_LONGEST_LINE = 1000  # characters; an engine that prints without end would fill targets, ledger and screen
 _ANY_CODE = tuple(range(-64, 256))
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,10 +71,16 @@ class Finished:
     def text(self) -> str:
         return self.out.decode(errors="replace")
 
+    @property
+    def said(self) -> str:
+        """Both outputs, fit to be searched and told: the last of each, and of a line without an end its beginning."""
+        both = (output[-_MOST_SAID:].decode(errors="replace") for output in (self.out, self.err))
+        lines = "".join(both).splitlines()
+        return "\n".join(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines)
+
     def tail(self, lines: int = 20) -> str:
         """The last lines of both outputs, for a message."""
-        both = self.out.decode(errors="replace") + self.err.decode(errors="replace")
-        return "\n".join(both.strip().splitlines()[-lines:])
+        return "\n".join(self.said.strip().splitlines()[-lines:])
 
 
 @attrs.define

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -15,10 +16,11 @@ import filelock
 import pytest
 from quick import BRANCH, PLAN, Place, StandIn, environment, make_place, pins
 
-from pipeline import engines
+from pipeline import engines, process
 from pipeline.action import Refusal
 from pipeline.config import PlanErrors
 from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.landing import Landing
 from pipeline.results import Landed, Outcome
 from pipeline.sandbox import Sandbox
 from pipeline.session import LANDING
@@ -652,17 +654,26 @@ def test_what_is_about_to_land_is_run_in_a_sandbox(place: Place, monkeypatch: py
 
 
 @row("another run is landing in the repository", "landed")
-def test_a_landing_waits_for_another_ones_end(place: Place) -> None:
+def test_a_landing_waits_for_another_ones_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = filelock.FileLock(find_repository(place.root).common / "doit-mutate-landing.lock")
     results: list[dict[str, Landed]] = []
+    seen: queue.SimpleQueue[str] = queue.SimpleQueue()  # what the run came to, once all is proved
+    holding, land = process.holding, Landing.land
+    monkeypatch.setattr(process, "holding", lambda of: (seen.put(f"waits for {of.lock_file}"), holding(of))[1])
+    monkeypatch.setattr(Landing, "land", lambda *args: (seen.put("lands"), land(*args))[1])
+
+    def forget() -> None:
+        while not seen.empty():
+            seen.get()
+
     lock.acquire()
-    proved = threading.Event()
-    run = threading.Thread(target=lambda: results.append(place.run(TESTS, meanwhile=proved.set)))
+    run = threading.Thread(target=lambda: results.append(place.run(TESTS, meanwhile=forget)))
     run.start()
     try:
-        assert proved.wait(120)
-        run.join(0.5)
-        assert run.is_alive() and place.git("branch", "--list", BRANCH) == ""
+        while (first := seen.get(timeout=120)) != f"waits for {lock.lock_file}":
+            assert first != "lands"
+        run.join(0.3)
+        assert run.is_alive() and seen.empty() and place.git("branch", "--list", BRANCH) == ""
     finally:
         lock.release()
         run.join()

@@ -14,7 +14,7 @@ import pytest
 
 from pipeline import process
 from pipeline.engines import Measured, TestRun
-from pipeline.engines.stryker_js.report import Report, read_report, scope_result
+from pipeline.engines.stryker_js.report import Report, failure, read_report, scope_result
 from pipeline.model import Scope
 from pipeline.mutants import Status, score
 from pipeline.results import Outcome
@@ -109,3 +109,11 @@ def test_the_honest_score_gives_no_credit_for_a_timeout() -> None:
     found = score([Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, *2 * [Status.TIMEOUT]])
     assert found.honest == pytest.approx(100 / 3) and found.mutation == pytest.approx(60)
     assert score([Status.TIMEOUT]).honest is None
+
+
+def test_what_an_engine_printed_without_end_is_told_in_short() -> None:
+    endless = process.Finished((), 1, b"x" * (8 << 20) + b"\nERROR so\n", b"y" * (8 << 20), 1.0, None, None)
+    measured = failure(endless, Path("log"))
+    assert (measured.outcome, len(measured.detail) < 3000) == (Outcome.CRASHED, True)
+    assert measured.detail.startswith("ERROR so\nyyy") and measured.detail.endswith("…\n(log: log)")
+    assert len(endless.tail()) < 3000

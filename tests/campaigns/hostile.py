@@ -34,12 +34,7 @@ scopes:
     tests: test/{stem}.test.js
     write: test/{stem}.mutants.test.js
 """
-# What a project may well offer its tests: the clock, chance, shared state, files, programs, the network.
 DESK = """\
-import fs from 'node:fs';
-import net from 'node:net';
-import { spawn } from 'node:child_process';
-
 export const rates = { tax: 2 };
 
 export function price(amount) {
@@ -54,6 +49,13 @@ export function price(amount) {
 export function gate(word) {
   return word.length === 5 ? 'open' : 'shut';
 }
+"""
+# What a project may well offer its tests: the clock, chance, files, programs, the network. Nobody mutates it: each of
+# these functions would be a mutant that is on while the file loads, and takes a process of the engine's.
+TOOLS = """\
+import fs from 'node:fs';
+import net from 'node:net';
+import { spawn } from 'node:child_process';
 
 export const clock = () => new Date();
 export const chance = () => Math.random();
@@ -72,7 +74,8 @@ export const call = () =>
 """
 DESK_TEST = """\
 import assert from 'node:assert/strict';
-import { gate, price, chance, clock, env } from '../src/NAME.js';
+import { chance, clock, env } from '../lib/tools.js';
+import { gate, price } from '../src/NAME.js';
 
 it('asks little', () => {
   assert.equal(price(1), 1);
@@ -89,7 +92,7 @@ it('is few', () => {
   assert.equal(many(1), 'few');
 });
 """
-NAMES = ", ".join(re.findall(r"^export (?:function|const) (\w+)", DESK, re.MULTILINE))
+OWN, OTHERS = (", ".join(re.findall(r"^export (?:function|const) (\w+)", text, re.MULTILINE)) for text in (DESK, TOOLS))
 KILL = "assert.equal(price(4), 8);"  # what a good test does
 GOOD = "a price over three is taxed"
 
@@ -110,8 +113,9 @@ class Case:
         """The test as the reply has it."""
         present = f"new Date({1000 * int(time.time() + 86400)})"  # it is tomorrow that the test fails
         code = self.whole or f"it('{self.title}', async () => {{\n  {self.body.replace('PRESENT', present)}\n}});"
-        ours = ("import assert from 'node:assert/strict';", f"import {{ {NAMES} }} from '../src/{scope}.js';")
-        return {"kills": [1], "title": self.title, "imports": [*ours, *self.imports], "code": code, **self.also}
+        ours = [f"import {{ {OWN} }} from '../src/{scope}.js';", f"import {{ {OTHERS} }} from '../lib/tools.js';"]
+        imports = ["import assert from 'node:assert/strict';", *ours, *self.imports]
+        return {"kills": [1], "title": self.title, "imports": imports, "code": code, **self.also}
 
 
 def refused(title: str, body: str, reason: str, **more: Any) -> Case:
@@ -244,8 +248,9 @@ class Line:
 def make(place: Path, node_modules: Path) -> World:
     """The project, and what the model will say about each of its scopes."""
     project = place / "project"
-    for folder in ("src", "test"):
+    for folder in ("lib", "src", "test"):
         (project / folder).mkdir(parents=True)
+    (project / "lib/tools.js").write_text(TOOLS)
     (project / "package.json").write_text('{ "name": "hostile", "private": true, "type": "module" }')
     for name in (*BATCHES, *REPLIES):
         source, test = (DESK, DESK_TEST) if name in BATCHES else (SMALL, SMALL_TEST)

@@ -147,7 +147,7 @@ def first_failure(run: TestRun) -> Measured | None:
 
 def failure(finished: process.Finished, log: Path) -> Measured:
     """Stryker exits with 1 for everything: what it said tells what it was."""
-    said = _NOISE.sub("", finished.out.decode(errors="replace") + finished.err.decode(errors="replace"))
+    said = _NOISE.sub("", finished.said)
     lines = [line for line in said.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if line.startswith("ERROR ")), len(lines[:-6]))
     detail = "\n".join([*lines[first : first + 6], f"(log: {log})"])

@@ -44,7 +44,7 @@ def blamed(root: Path, errors: Iterable[dotnet.BuildError], files: Collection[st
 
 def failure(finished: process.Finished, log: Path) -> Measured:
     """Stryker.NET exits with 1 for everything, and with 0 for much: what it said tells what it was."""
-    said = finished.out.decode(errors="replace") + finished.err.decode(errors="replace")
+    said = finished.said
     last = re.split(r"For more information see the logs\s+below:", said)[-1]
     lines = [line.strip() for line in last.splitlines() if re.search(r"[A-Za-z]{3}", line) and "INF]" not in line]
     detail = "\n".join([*(lines[:6] if last != said else lines[-6:]), f"(log: {log})"])
