@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.engines import TestResult
+from pipeline.engines import TestResult, TestRun
 from pipeline.results import Dropped, Outcome, Test
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ def runnable(
 
 
 def _passing(
-    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test], dropped: list[Dropped]
-) -> tuple[list[Test], set[str]]:
-    """The tests that pass once on the original; the files that were loaded."""
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test], dropped: list[Dropped],
+    within: Sequence[Test] = (),
+) -> tuple[list[Test], set[str]]:  # fmt: skip
+    """The tests that pass once on the original; the files that were loaded. within: those that they were built with."""
     if not tests:
         return [], set()
-    bench.write(file_with(tests))
-    run = bench.run(record=True)
+    run = _run(bench, file_with, tests, within)
     strayed = [p for p in bench.worktree.changed() if p != bench.scope.write]
     if run.outcome is Outcome.BUILD_ERROR and (blamed := {t.title: t.message for t in run.failed}) and not strayed:
         guilty = [t for t in tests if t.title in blamed]
@@ -43,9 +43,10 @@ def _passing(
             return [], set()
         # One test that does not load, or ends the process, takes all others with it: the one that was running then,
         # else find it by halves.
+        within = () if run.outcome is Outcome.BUILD_ERROR else within or tests
         suspects = [t for t in tests if t.title == run.running] or list(tests[: len(tests) // 2])
-        first, loaded = _passing(bench, file_with, suspects, dropped)
-        second, more = _passing(bench, file_with, [t for t in tests if t not in suspects], dropped)
+        first, loaded = _passing(bench, file_with, suspects, dropped, within)
+        second, more = _passing(bench, file_with, [t for t in tests if t not in suspects], dropped, within)
         return [t for t in tests if t in first or t in second], loaded | more
     results = {r.title: r for r in run.tests}
     good, inputs = [], set(run.inputs)
@@ -56,10 +57,21 @@ def _passing(
         elif len(tests) == 1:
             dropped.append(dropping(test, Outcome.REJECTED, reason, failed=True))
         else:  # by its own fault, or by that of another one?
-            alone, more = _passing(bench, file_with, [test], dropped)
+            alone, more = _passing(bench, file_with, [test], dropped, within or tests)
             good += alone
             inputs |= more
     return good, inputs
+
+
+def _run(
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test], within: Sequence[Test]
+) -> TestRun:
+    """These tests in this order: in a file that has no others; or picked from one that has, where that is the same."""
+    if bench.engine.suite.ordered or not within:
+        bench.write(file_with(tests))
+        return bench.run(record=True)
+    bench.write(file_with(within))
+    return bench.run(record=True, only=[t.title for t in tests])
 
 
 def _why_not(result: TestResult | None) -> str:
@@ -77,8 +89,7 @@ def _in_any_order(
 
     def spoiled(order: Sequence[Test]) -> Test | None:
         """The first that does not pass in this order."""
-        bench.write(file_with(order))
-        run = bench.run()
+        run = _run(bench, file_with, order, tests)
         failed = [t for t in order if run.outcome is not Outcome.OK or t.title not in run.passed]
         return failed[0] if failed else None
 

@@ -46,14 +46,16 @@ class Bench:
     def write(self, text: str) -> None:
         """Put the write file's text there, on the original code."""
         self.worktree.reset(self.tree)
-        write_bytes(self.worktree.root / self.scope.write, text.encode(errors="surrogateescape"))
+        path = self.worktree.root / self.scope.write
+        if text or path.exists():  # without text, what has no such file stays as it was built
+            write_bytes(path, text.encode(errors="surrogateescape"))
 
     def lay_switch(self) -> None:
         self.switch.lay(self.worktree.root)
 
     def run(
-        self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None, only: str | None = None,
-        env: Mapping[str, str] | None = None,
+        self, mutant: str | None = None, *, record: bool = False, shuffle: int | None = None,
+        only: Sequence[str] | None = None, env: Mapping[str, str] | None = None,
     ) -> TestRun:  # fmt: skip
         """The write file, once: where nothing can be written, and each test says what it leaves behind."""
         return self.engine.test(
@@ -282,7 +284,7 @@ def _leaning(bench: Bench, text: str, tests: Sequence[Test]) -> dict[str, Droppe
     pass alone in a process that is elsewhere."""
     bench.write(text)
     there = elsewhere()
-    runs = process.side_by_side(lambda test: bench.run(only=test.title, env=there), tests, bench.workers)
+    runs = process.side_by_side(lambda test: bench.run(only=[test.title], env=there), tests, bench.workers)
     return {
         test.title: dropping(test, Outcome.REJECTED, f"alone and with TZ={there['TZ']} {_why(run)}", failed=True)
         for test, run in zip(tests, runs, strict=True)

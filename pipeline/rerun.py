@@ -103,7 +103,7 @@ def rerun(
     test = functools.partial(engine.test, files=[write], timeout=limit, sandbox=Sandbox(()))
     orders = range(FIRST_SEED, FIRST_SEED + max(runs, *(each.proof.runs for each in landed)))
     shuffled = spread(lambda root, seed: test(root, shuffle=seed), orders)
-    alone = spread(lambda root, each: test(root, only=each.title, env=each.proof.elsewhere), landed)
+    alone = spread(lambda root, each: test(root, only=[each.title], env=each.proof.elsewhere), landed)
     kills = list(dict.fromkeys(_bare(kill) for each in landed for kill in each.proof.kills))
     mutated = spread(lambda root, kill: _with_mutant(root, kill, test), kills)
     return Seen(

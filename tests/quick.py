@@ -85,7 +85,7 @@ class StandIn:
 
     def test(
         self, root: Path, files: Sequence[str] | None, *, mutant: str | None = None, timeout: float,
-        record: bool = False, shuffle: int | None = None, only: str | None = None,
+        record: bool = False, shuffle: int | None = None, only: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None, sandbox: Sandbox | None = None, watch: bool = False,
     ) -> TestRun:  # fmt: skip
         results, reached, inputs = [], dict[str, tuple[str, ...]](), list[str]()

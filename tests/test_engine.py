@@ -229,9 +229,9 @@ def test_one_test_of_a_file_is_run_alone_with_variables_of_its_own(project: Proj
     project.write({"test/a.test.js": f"{ASSERT}{tests}"})
     for i, title in enumerate(titles):
         env = {"TZ": f"Asia/{i}"}
-        run = StrykerJS(EngineConfig()).test(project.root, ["test/a.test.js"], timeout=60, only=title, env=env)
+        run = StrykerJS(EngineConfig()).test(project.root, ["test/a.test.js"], timeout=60, only=[title], env=env)
         assert run.green and [t.title for t in run.tests] == [title]
-    assert StrykerJS(EngineConfig()).test(project.root, None, timeout=60, only="b").outcome is Outcome.NO_TESTS
+    assert StrykerJS(EngineConfig()).test(project.root, None, timeout=60, only=["b"]).outcome is Outcome.NO_TESTS
 
 
 def test_a_place_after_an_emoji_is_where_the_engine_says(project: Project) -> None:

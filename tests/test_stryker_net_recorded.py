@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from pipeline.engines import EngineError
-from pipeline.engines.stryker_net import StrykerNet, dotnet, picture, projects, report, running, settings
+from pipeline.engines.stryker_net import StrykerNet, dotnet, host, picture, projects, report, running, settings
 from pipeline.engines.stryker_net.outcomes import failure
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError, Status
@@ -176,7 +176,7 @@ def test_errors_of_a_build_have_file_and_line_once_each() -> None:
 
 
 def test_a_theory_fails_where_one_of_its_cases_does_and_each_failure_has_its_kind() -> None:
-    cases = running.cases_of((RECORDED / "xunit-mutant.trx").read_bytes())
+    cases = host.cases_of((RECORDED / "xunit-mutant.trx").read_bytes())
     assert len(cases) == 5 and {c.type for c in cases} == {"Shop.Tests.PricingTests"}
     found = running.results(cases, {"Shop.Tests.PricingTests": "a.cs"}, Path(f"{ROOT}/test/Shop.Tests"))
     assert {(r.title, r.state, r.kind) for r in found} == {
@@ -215,15 +215,30 @@ LIBRARY = "   at System.Collections.Generic.Dictionary`2.get_Item(TKey key)\n"
 def test_how_a_test_failed_is_told_by_its_message_and_by_whose_frame_is_the_first(
     message: str, stack: str, kind: str
 ) -> None:
-    case = running.Case("Shop.Tests.PricingTests", "Adds", "Failed", message, stack)
+    case = host.Case("Shop.Tests.PricingTests", "Adds", "Failed", message, stack)
     assert running.kind_of(case, Path(TESTS)) == kind
 
 
 def test_a_filter_takes_names_for_what_they_are_and_is_left_out_where_it_would_be_too_long() -> None:
-    assert running.filter_of(["N.C"], ["N.D.M"]) == (
-        "FullyQualifiedName~N.C.|FullyQualifiedName=N.D.M|FullyQualifiedName~N.D.M\\("
-    )
-    assert running.filter_of([f"N.C{i}" for i in range(9000)], ()) == ""
+    assert running.filter_of(["N.C", "N.D"]) == "FullyQualifiedName~N.C.|FullyQualifiedName~N.D."
+    assert running.filter_of([f"N.C{i}" for i in range(9000)]) == ""
+
+
+def test_what_a_test_host_has_answered_is_read_to_the_test_that_was_running(tmp_path: Path) -> None:
+    assert host.read(tmp_path / "answer") == host.Answer()
+    begun = [
+        "start\tN.C\tOne",
+        "end\tN.C\tOne\tFailed\t0.25\tC:\\\\new\\n\\tline\t  at N.C.One()\\r\\n",
+        "start\tN.C\tTwo",
+    ]
+    (tmp_path / "answer").write_text("\n".join(begun) + "\nend\tN")  # the rest of a line may be missing
+    answer = host.read(tmp_path / "answer")
+    assert answer.cases == (host.Case("N.C", "One", "Failed", "C:\\new\n\tline", "  at N.C.One()\r\n", 0.25),)
+    assert (answer.whole, answer.running) == (False, "Two")
+    (tmp_path / "answer").write_text("\n".join([*begun, "end\tN.C\tTwo\tPassed\t1\t\t", "error\tx", "done", ""]))
+    answer = host.read(tmp_path / "answer")
+    assert (answer.whole, answer.running, answer.errors) == (True, "", ("x",))
+    assert [c.outcome for c in answer.cases] == ["Failed", "Passed"]
 
 
 def test_what_was_covered_is_read_from_what_each_assembly_wrote_and_is_unknown_where_none_did(tmp_path: Path) -> None:

@@ -103,6 +103,11 @@ class Suite(Protocol):
     """How tests stand in a test file of this language. Text in, text out."""
 
     @property
+    def ordered(self) -> bool:
+        """Tests run in the order of the text, and what stands beside a test that is not run may act all the same. Where
+        not, one build of a file is enough to try any of its tests, in any order."""
+
+    @property
     def framework(self) -> str:
         """For prompts: the framework, the assertion library, the module system."""
 
@@ -174,7 +179,7 @@ class Engine(Protocol):
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
         sandbox: Sandbox | None = None,
         watch: bool = False,
@@ -185,7 +190,8 @@ class Engine(Protocol):
 
         mutant: the engine's id of the mutant to switch on ("" for none, with coverage in `reached`), where a switch
         has been laid over `root`. timeout: seconds. record: say which project files were loaded. shuffle: seed of the
-        tests' order; from 1 on, also of another day and other random numbers. only: the title of the one test to run.
+        tests' order; from 1 on, also of another day and other random numbers. only: the titles of the tests to run, in
+        this order where the suite is not `ordered`.
         env: variables beside the process's own. sandbox: for tests that nobody has read. watch: say what each test left
         behind.
         """  # fmt: skip

@@ -226,7 +226,7 @@ class StrykerJS:
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
         sandbox: Sandbox | None = None,
         watch: bool = False,

@@ -36,7 +36,7 @@ class Request:
     timeout: float
     record: bool
     shuffle: int | None
-    only: str | None
+    only: Sequence[str] | None
     env: Mapping[str, str]
     sandbox: Sandbox | None
     watch: bool
@@ -71,7 +71,7 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
         request = {
             "root": str(asked.root), "files": None if asked.files is None else list(asked.files),
             "out": str(scratch / "answer.json"), "mutant": asked.mutant, "shuffle": asked.shuffle,
-            "only": asked.only, "watched": asked.watch, "options": asked.options,
+            "only": None if asked.only is None else list(asked.only), "watched": asked.watch, "options": asked.options,
         }  # fmt: skip
         finished = process.run(
             [node, *flags, PROGRAM], cwd=asked.root, env=process.environment(env), stdin=json.dumps(request).encode(),

@@ -1,6 +1,6 @@
 // Runs mocha test files once, in this process, and writes what each test did: request on standard input, both as JSON.
 //
-// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null, only: title | null,
+// request: { root, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null, only: [title] | null,
 // watched, options }
 // answer (in the file `out`): { tests: [{ file, title, state, kind, message, left }], files, reached: { id: [title] },
 // error, options }. The project's own mocha configuration holds, but for which files are run; `options` is that
@@ -54,7 +54,7 @@ try {
   const plugins = modules.length > 0 ? await fromMocha('run-helpers.js').handleRequires(modules) : {};
   const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins.rootHooks, reporter: class {} });
   for (const test of toLoad) mocha.addFile(test);
-  if (only !== null) mocha.grep(new RegExp(`^${only.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`));
+  if (only !== null) mocha.grep(new RegExp(`^(${only.map((title) => title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`));
   answer.files = toLoad.map(relative);
   await mocha.loadFilesAsync();
   if (shuffle !== null) shuffleSuite(mocha.suite, random(shuffle));

@@ -32,6 +32,7 @@ MARK = "// Pins what the code does today, to detect mutants"
 
 @attrs.frozen
 class MochaSuite:
+    ordered: bool = True
     framework: str = "mocha (describe/it), node:assert/strict, ES modules"
 
     def add(self, text: str, tests: Sequence[Test]) -> str:

@@ -18,6 +18,7 @@ from pipeline import process, scratch
 from pipeline.engines import EngineError, Measured, Switch, TestRun, csharp
 from pipeline.engines.stryker_net import dotnet, picture, projects, running, settings
 from pipeline.engines.stryker_net.builds import Builds
+from pipeline.engines.stryker_net.host import Hosts, Only
 from pipeline.engines.stryker_net.outcomes import blamed, failure, first_failure
 from pipeline.engines.stryker_net.projects import Pair, Project
 from pipeline.engines.stryker_net.report import FEW, Report, scope_result
@@ -71,6 +72,7 @@ class StrykerNet:
     compiled: tuple[str, ...] = (".cs",)
     suite: CSharpSuite = attrs.field(factory=CSharpSuite)
     builds: Builds = attrs.field(factory=Builds)
+    hosts: Hosts = attrs.field(factory=Hosts)
 
     def essence(self, text: str) -> str | None:
         return csharp.essence(text)
@@ -123,11 +125,8 @@ class StrykerNet:
         tests = _Tests.of(root, pair.tests, known)
         mine = {s.name: tests.files if s.tests is None else s.tests for s in scopes}
         every = {file for files in mine.values() for file in files}
-        only = "" if every >= set(tests.files) else running.filter_of(tests.classes(every), ())
-        plain = running.run(
-            root, built.assemblies[pair.tests.assembly], over={}, only=only, runner=pair.tests.runner, mutant=None,
-            timeout=PLAIN_TIME_LIMIT,
-        )  # fmt: skip
+        only = None if every >= set(tests.files) else Only(tests.classes(every))
+        plain = self._ran(root, pair.tests, built, only=only, timeout=PLAIN_TIME_LIMIT)
         measured: dict[str, Measured] = {}
         seconds = {}
         for scope in scopes:
@@ -139,8 +138,9 @@ class StrykerNet:
         # With tests of several scopes in one process, all that kill a mutant must be known, not only the first.
         apart = len({tuple(sorted(mine[s.name])) for s in due}) > 1
         if due and len(due) < len(scopes):
-            only = running.filter_of(tests.classes({f for s in due for f in mine[s.name]}), ())
-        found_of = self._run_all(root, pair, due, only, apart, workers, log)
+            only = Only(tests.classes({f for s in due for f in mine[s.name]}))
+        filter_ = "" if only is None else running.filter_of(only.types)
+        found_of = self._run_all(root, pair, due, filter_, apart, workers, log)
         true = {id(run): self._is_true(root, pair, inputs, run) for run in found_of.values() if isinstance(run, _Run)}
         for name, found in found_of.items():
             scope = next(s for s in due if s.name == name)
@@ -184,8 +184,8 @@ class StrykerNet:
                 *(("-t", "mtp") if pair.tests.runner == "mtp" else ()), *(("--disable-bail",) if apart else ()),
                 *(word for path in mutated for word in ("-m", _literal(path))),
             ]  # fmt: skip
-            output = self.builds.assembly(root, pair.tests)
-            with picture.taken(output.with_name(f"{pair.source.assembly}.dll")) as taken:
+            output = self.builds.folder(root, pair.tests)
+            with picture.taken(output / f"{pair.source.assembly}.dll") as taken:
                 finished = process.run(
                     words, cwd=folder, env=dotnet.environment(place / "tmp"), timeout=self.config.time_limit,
                     measure_memory=True,
@@ -226,11 +226,10 @@ class StrykerNet:
             return bool(run.mutated)
         with scratch.folder() as place:
             (place / "mutated").write_bytes(run.mutated)
+            over = {f"{pair.source.assembly}.dll": place / "mutated"}
             tries = (
-                running.run(
-                    root, built.assemblies[pair.tests.assembly],
-                    over={f"{pair.source.assembly}.dll": place / "mutated"},
-                    only=running.filter_of((), [test.name]), runner=pair.tests.runner, mutant=id_,
+                self._ran(
+                    root, pair.tests, built, only=Only((), (test.name,)), over=over, mutant=id_,
                     timeout=PLAIN_TIME_LIMIT,
                 )
                 for id_, test in kills
@@ -274,12 +273,12 @@ class StrykerNet:
         timeout: float,
         record: bool = False,
         shuffle: int | None = None,
-        only: str | None = None,
+        only: Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
         sandbox: Sandbox | None = None,
         watch: bool = False,
     ) -> TestRun:
-        """As pipeline.engines says, but for `sandbox`, `watch` and `shuffle`, which nothing here follows so far."""
+        """As pipeline.engines says, but that another day is never made, and `watch` is not followed so far."""
         known = projects.read(root)
         project = self._test_project(known, files)
         inputs = projects.files(root, known.reached(project), known.by_path.values())
@@ -288,22 +287,14 @@ class StrykerNet:
         if built.outcome is not Outcome.OK:
             return TestRun(built.outcome, built.detail, blamed(root, built.errors, wanted or set()))
         tests = _Tests.of(root, project, known)
-        whole = {f for f in files or () if "::" not in f}
-        named = {f.partition("::")[2] for f in files or () if "::" in f}
-        filter_ = ""
-        if only is not None:
-            classes = tests.classes(wanted if wanted is not None else tests.files)
-            filter_ = running.filter_of((), [f"{type_}.{only}" for type_ in classes])
-        elif wanted is not None and not whole >= set(tests.files):
-            filter_ = running.filter_of(tests.classes(whole), named)
         if wanted is not None and not tests.classes(wanted):
             return TestRun(Outcome.NO_TESTS, f"no test in {', '.join(sorted(wanted))}")
         over = {path.name: path for path in (root / SWITCH).glob("*.dll")} if mutant is not None else {}
         if mutant is not None and not over:
             raise EngineError("no mutated assembly was laid over the worktree", Outcome.UNVERIFIED)
-        ran = running.run(
-            root, built.assemblies[project.assembly], over=over, only=filter_, runner=project.runner, mutant=mutant,
-            timeout=timeout, env=env,
+        ran = self._ran(
+            root, project, built, only=_chosen(tests, files, only), over=over, mutant=mutant, timeout=timeout, env=env,
+            seed=shuffle, sandbox=sandbox,
         )  # fmt: skip
         results = running.results(ran.cases, tests.file_of, root.resolve() / project.folder)
         results = tuple(r for r in results if wanted is None or r.file in wanted or not r.file)
@@ -314,7 +305,18 @@ class StrykerNet:
             outcome, detail = Outcome.NO_TESTS, f"no test ran in {', '.join(sorted(wanted or ()))}"
         return TestRun(
             outcome, detail, results, tuple(sorted({r.file for r in results})), inputs if record else (),
-            reached, ran.seconds, ran.cpu_seconds,
+            reached, ran.seconds, ran.cpu_seconds, ran.running,
+        )  # fmt: skip
+
+    def _ran(
+        self, root: Path, project: Project, built: dotnet.Built, *, only: Only | None, timeout: float,
+        over: Mapping[str, Path] | None = None, mutant: str | None = None, env: Mapping[str, str] | None = None,
+        seed: int | None = None, sandbox: Sandbox | None = None,
+    ) -> running.Ran:  # fmt: skip
+        assert built.output is not None
+        return running.run(
+            root, built.output, project.assembly, self.hosts, over=over or {}, only=only, mutant=mutant,
+            timeout=timeout, env=env, seed=seed, sandbox=sandbox,
         )  # fmt: skip
 
     def _test_project(self, known: projects.Projects, files: Sequence[str] | None) -> Project:
@@ -325,6 +327,17 @@ class StrykerNet:
         if found is None:
             raise EngineError(f"{', '.join(files or ('no file',))}: in no test project")
         return found
+
+
+def _chosen(tests: _Tests, files: Sequence[str] | None, titles: Sequence[str] | None) -> Only | None:
+    """What of the test project is to run: None for all of it."""
+    whole = {f for f in files or () if "::" not in f}
+    if titles is not None:
+        classes = tests.classes(tests.files if files is None else {f.partition("::")[0] for f in files})
+        return Only((), [f"{type_}.{title}" for title in titles for type_ in sorted(classes)], len(titles) > 1)
+    if files is None or whole >= set(tests.files):
+        return None
+    return Only(tests.classes(whole), sorted({f.partition("::")[2] for f in files if "::" in f}))
 
 
 def _literal(path: str) -> str:

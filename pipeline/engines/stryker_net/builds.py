@@ -1,10 +1,12 @@
-"""One build a state of a worktree: what was built is built again when a file that takes part has another content."""
+"""One build a state of a worktree: it is built again where a file that takes part has a content for which it has not
+been built yet. What the last few states were built to is kept beside the output folder, and nothing runs in it."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -15,13 +17,23 @@ from pipeline.engines.stryker_net.projects import Project
 from pipeline.results import Outcome
 
 TIME_LIMIT = 1800.0  # seconds for one build
+KEPT = 4  # outputs of one project: tests come, some go, the file without any is built in between
 _PROJECT_FILES = (".csproj", ".props", ".targets", ".config", "packages.lock.json", "global.json")
 
 
 @attrs.define
+class _Known:
+    """Of one project in one worktree."""
+
+    built: dict[str, Built] = attrs.field(factory=dict)  # state -> what came of it, the last used at the end
+    folder: Path | None = None  # the output folder
+    restored: Mapping[str, str] | None = None  # project file -> hash: packages are there for these
+    references: Mapping[str, str] | None = None  # file of another project -> hash: built from these, and not touched
+
+
+@attrs.define
 class Builds:
-    _done: dict[tuple[Path, str], tuple[str, Built]] = attrs.field(factory=dict)
-    _restored: dict[tuple[Path, str], str] = attrs.field(factory=dict)
+    _known: dict[tuple[Path, str], _Known] = attrs.field(factory=dict)
     _hashes: dict[Path, tuple[tuple[int, int, int], str]] = attrs.field(factory=dict)
     _lock: threading.RLock = attrs.field(factory=threading.RLock)
     _locks: dict[Path, threading.RLock] = attrs.field(factory=dict)
@@ -30,37 +42,56 @@ class Builds:
         """What the project builds to, as the files of `root` are now. Threads that want the same wait for one."""
         with self._lock:
             lock = self._locks.setdefault(root, threading.RLock())
+            known = self._known.setdefault((root, project.path), _Known())
         with lock:
-            state = self._state(root, inputs)
-            done = self._done.get((root, project.path))
-            if done is not None and done[0] == state:
-                return done[1]
-            structure = self._state(root, [p for p in inputs if p.endswith(_PROJECT_FILES)])
-            restored = self._restored.get((root, project.path)) == structure
-            built = dotnet.build(root, project.path, restore=not restored, timeout=TIME_LIMIT, log=log)
-            if built.outcome is Outcome.OK and project.assembly not in built.assemblies:
-                made = ", ".join(built.assemblies) or "nothing"
-                detail = f"{project.path} was built and made {made}, not {project.assembly}.dll"
-                built = attrs.evolve(built, outcome=Outcome.BUILD_ERROR, detail=detail)
-            if built.outcome is Outcome.OK:
-                self._restored[root, project.path] = structure
-            self._done[root, project.path] = state, built
+            files = {path: self._hash(root / path) for path in inputs}
+            state = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+            built = known.built.pop(state, None)
+            if built is None:
+                built = self._built(root, project, files, known, log)
+                if built.outcome is Outcome.OK:
+                    known.folder = output = built.assemblies[project.assembly].parent
+                    kept = output.with_name(f"{output.name}-{state}")
+                    shutil.rmtree(kept, ignore_errors=True)
+                    shutil.copytree(output, kept, symlinks=True)
+                    built = attrs.evolve(built, output=kept)
+            known.built[state] = built
+            outputs = [old for old, made in known.built.items() if made.output is not None]
+            for old in outputs[:-KEPT]:
+                shutil.rmtree(known.built.pop(old).output or "", ignore_errors=True)
             return built
 
-    def assembly(self, root: Path, project: Project) -> Path:
-        """Of what was built last."""
-        return self._done[root, project.path][1].assemblies[project.assembly]
+    def _built(self, root: Path, project: Project, files: Mapping[str, str], known: _Known, log: Path | None) -> Built:
+        inside = f"{project.folder}/" if project.folder else ""
+        structure = {path: content for path, content in files.items() if path.endswith(_PROJECT_FILES)}
+        others = {path: content for path, content in files.items() if not path.startswith(inside)}
+        restored = known.restored == structure
+        alone = restored and bool(inside) and known.references == others
+        built = dotnet.build(root, project.path, restore=not restored, alone=alone, timeout=TIME_LIMIT, log=log)
+        reached = built.outcome is Outcome.OK or (
+            built.errors
+            and built.outcome is Outcome.BUILD_ERROR
+            and all(e.line and e.file.startswith(inside) for e in built.errors)
+        )  # the compiler has come to this project: what it references is built
+        known.restored = structure if reached else None
+        known.references = others if reached else None
+        if built.outcome is Outcome.OK and project.assembly not in built.assemblies:
+            made = ", ".join(built.assemblies) or "nothing"
+            detail = f"{project.path} was built and made {made}, not {project.assembly}.dll"
+            return attrs.evolve(built, outcome=Outcome.BUILD_ERROR, detail=detail)
+        return built
+
+    def folder(self, root: Path, project: Project) -> Path:
+        """Where a project that has been built was built to."""
+        folder = self._known[root, project.path].folder
+        assert folder is not None
+        return folder
 
     def forget(self, root: Path) -> None:
-        """Something else wrote into the outputs: believe none of them until it is built again."""
-        for key in [key for key in self._done if key[0] == root]:
-            del self._done[key]
-
-    def _state(self, root: Path, paths: Sequence[str]) -> str:
-        digest = hashlib.sha256()
-        for path in paths:
-            digest.update(f"{path}\0{self._hash(root / path)}\0".encode())
-        return digest.hexdigest()
+        """Something else wrote into the output folders: believe none of them until it is built again."""
+        for place, known in self._known.items():
+            if place[0] == root:
+                known.references = None
 
     def _hash(self, path: Path) -> str:
         try:

@@ -57,10 +57,15 @@ def sdk(root: Path) -> str:
 
 
 @functools.cache
-def vstest(root: Path) -> tuple[str, ...]:
-    """The command that runs tests: of `dotnet vstest` that which it starts, without what starts it."""
-    console = Path(find()).resolve().parent / "sdk" / sdk(root) / "vstest.console.dll"
-    return (find(), "exec", str(console)) if console.is_file() else (find(), "vstest")
+def sdk_folder(root: Path) -> Path:
+    """Where that SDK lies; `dotnet` on PATH may be a script or a link elsewhere. Raises EngineError."""
+    with scratch.folder() as temp:
+        said = process.run([find(), "--list-sdks"], cwd=root, env=environment(temp)).text
+    for line in said.splitlines():
+        version, _, place = line.strip().rstrip("]").partition(" [")
+        if version == sdk(root):
+            return Path(place) / version
+    raise EngineError(f"`dotnet --list-sdks` does not name the SDK {sdk(root)} that builds here; {INSTALL}")
 
 
 @functools.cache
@@ -106,14 +111,16 @@ class Built:
     """What a build made, or why it didn't."""
 
     assemblies: Mapping[str, Path] = attrs.field(factory=dict)  # project's name -> its assembly
+    output: Path | None = None  # a copy of the folder that the project's own assembly was built to
     errors: tuple[BuildError, ...] = ()
     outcome: Outcome = Outcome.OK
     detail: str = ""
 
 
-def build(root: Path, project: str, *, restore: bool, timeout: float, log: Path | None = None) -> Built:
-    """`dotnet build` of a project with all that it references."""
-    words = ["build", str(root / project), "--nologo", "-v:minimal", "-tl:off", *(() if restore else ("--no-restore",))]
+def build(root: Path, project: str, *, restore: bool, alone: bool, timeout: float, log: Path | None = None) -> Built:
+    """`dotnet build` of a project with all that it references; alone: those are as they were built."""
+    words = ["build", str(root / project), "--nologo", "-v:minimal", "-tl:off"]
+    words += [*(() if restore else ("--no-restore",)), *(("--no-dependencies",) if alone else ())]
     with scratch.folder() as temp:
         done = process.run([find(), *words], cwd=root, env=environment(temp), timeout=timeout)
     if log is not None:
@@ -125,7 +132,7 @@ def build(root: Path, project: str, *, restore: bool, timeout: float, log: Path 
         return Built({name: Path(path) for name, path in reversed(made)})  # of several frameworks the first
     errors = errors_of(done.text, root)
     if done.timed_out:
-        return Built({}, errors, Outcome.TIME_LIMIT, f"dotnet build did not end within {timeout:.0f} s")
+        return Built({}, None, errors, Outcome.TIME_LIMIT, f"dotnet build did not end within {timeout:.0f} s")
     return _failed(errors, done)
 
 
@@ -134,14 +141,14 @@ def _failed(errors: Sequence[BuildError], done: process.Finished) -> Built:
     codes = {e.code for e in errors}
     if not codes.isdisjoint(_UNREACHED):
         first += "\na package source is out of reach, or does not have it: see `dotnet nuget list source`"
-        return Built({}, tuple(errors), Outcome.BAD_CONFIG, first)
+        return Built({}, None, tuple(errors), Outcome.BAD_CONFIG, first)
     if "NETSDK1045" in codes:
         return Built(
-            {}, tuple(errors), Outcome.BAD_CONFIG, f"the .NET SDK is too old for the project: {first}\n{INSTALL}"
+            {}, None, tuple(errors), Outcome.BAD_CONFIG, f"the .NET SDK is too old for the project: {first}\n{INSTALL}"
         )
     if done.exit_code < 0:
-        return Built({}, (), Outcome.SIGNAL, f"dotnet build was ended by signal {-done.exit_code}")
-    return Built({}, tuple(errors), Outcome.BUILD_ERROR, first)
+        return Built({}, None, (), Outcome.SIGNAL, f"dotnet build was ended by signal {-done.exit_code}")
+    return Built({}, None, tuple(errors), Outcome.BUILD_ERROR, first)
 
 
 def errors_of(said: str, root: Path) -> tuple[BuildError, ...]:

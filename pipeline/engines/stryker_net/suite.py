@@ -30,6 +30,7 @@ _STEP = "    "
 
 @attrs.frozen
 class CSharpSuite:
+    ordered: bool = False
     framework: str = "C#: the test framework, and the style, of the existing tests below; one test is one method"
 
     def add(self, text: str, tests: Sequence[Test]) -> str:
