@@ -137,7 +137,7 @@ class Measuring:
         ids = measured.switch.ids
         wanted = (Status.SURVIVED, Status.KILLED) if measured.doubtful else (Status.SURVIVED,)
         due = [m for m in measured.mutants if m.status in wanted and measured.reached.get(m.key)]
-        if not due:
+        if not due or not measured.fresh:
             return measured
         worktree.reset(tree)
         measured.switch.lay(worktree.root)

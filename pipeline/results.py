@@ -99,7 +99,10 @@ class Kill:
     ]
     nth: Annotated[int, "Which of the lines that have this place in the file it is on, from 1"]
     column: Annotated[int, "Where in its own line the original begins, the indentation not counted, from 1"]
-    how: Annotated[str, "How the test failed: by an assertion, or by an exception out of the code under test"]
+    how: Annotated[
+        str,
+        "How the test failed: by an assertion, by an exception out of the code under test, or as only the engine saw",
+    ]
 
 
 @attrs.frozen
@@ -107,7 +110,7 @@ class Proved:
     """A test with its proof: which mutants it was seen to kill, each in a fresh process, and how it failed there."""
 
     test: Test  # its `kills` are the proved ones
-    how: Mapping[str, str]  # mutant key -> assertion | exception
+    how: Mapping[str, str]  # mutant key -> assertion | exception | engine
 
 
 KILLS_NOTHING = "it kills nothing"  # the reason of a candidate that passes on the original and with every mutant

@@ -331,7 +331,8 @@ def _baseline_line(scope: Scope, done: Measurement) -> str:
     total = score(x.final for x in m.mutants)
     false = sum(x.audited is not None for x in m.mutants)
     hidden = f", {false} false survivors" if false else ""
-    return f"{total.total} mutants, {total.survivors} survivors{hidden}" + (" (cached)" if done.cached else "")
+    slow = "" if m.fresh else ", proofs take engine runs: no picture of the mutated code could be had"
+    return f"{total.total} mutants, {total.survivors} survivors{hidden}{slow}" + (" (cached)" if done.cached else "")
 
 
 def _search_mutant(mutant: Mutant, id_: str) -> SearchMutant:

@@ -58,7 +58,7 @@ class Runs:
 
     def test(
         self, root: Path, files: Sequence[str], *, mutant: str | None = None, timeout: float, record: bool = False,
-        shuffle: int | None = None, only: str | None = None, env: Mapping[str, str] | None = None,
+        shuffle: int | None = None, only: Sequence[str] | None = None, env: Mapping[str, str] | None = None,
         sandbox: Sandbox | None = None, watch: bool = False,
     ) -> TestRun:  # fmt: skip
         text = (root / WRITE).read_text() if (root / WRITE).exists() else ""
@@ -79,7 +79,7 @@ class Runs:
         tests = []
         spoilt = False
         for title, body in bodies.items():
-            if only not in (None, title):
+            if only is not None and title not in only:
                 continue
             kills = re.findall(r"(?:kills|hangs|throws)\((\w)\)", body)
             for key in kills:

@@ -13,8 +13,20 @@ from typing import Any
 import attrs
 import pytest
 
-from pipeline.engines import EngineError
-from pipeline.engines.stryker_net import StrykerNet, dotnet, host, picture, projects, report, running, settings
+from pipeline.engines import EngineError, TestRun
+from pipeline.engines.stryker_net import (
+    StrykerNet,
+    by_engine,
+    dotnet,
+    host,
+    picture,
+    projects,
+    report,
+    running,
+    settings,
+    stryker,
+)
+from pipeline.engines.stryker_net.builds import Builds
 from pipeline.engines.stryker_net.outcomes import failure
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError, Status
@@ -402,3 +414,65 @@ def test_an_assembly_that_is_mutated_twice_in_one_run_is_also_another_runs(
             time.sleep(0.4)
         assembly.write_bytes(b"MutantControl one" if between else b"MutantControl two")
         assert looked(lambda: found.disturbed)
+
+
+# -- without a picture
+
+
+def test_without_a_picture_one_engine_run_for_a_text_says_which_tests_kill_each_mutant(
+    everything: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = two(tmp_path)
+    asked: list[stryker.Question] = []
+
+    def run(config: EngineConfig, builds: Builds, root: Path, question: stryker.Question) -> stryker.Run:
+        asked.append(question)
+        return stryker.Run(report.Report.of(everything, ROOT), b"", None)
+
+    monkeypatch.setattr("pipeline.engines.stryker_net.stryker.run", run)
+    pair = known.pair(of(), EngineConfig())
+    place = tmp_path / "engine.json"
+    place.write_bytes(by_engine.request(pair, ["src/Shop/Pricing.cs"]))
+    asking = by_engine.ByEngine(EngineConfig(), Builds())
+    statuses = set()
+
+    def told(mutant: str, name: str) -> TestRun:
+        inputs, classes = ["test/T.csproj"], [f"Shop.Tests.{name}Tests"]
+        return asking.test(tmp_path, place, known, inputs, mutant, [f"test/Shop.Tests/{name}Tests.cs"], classes)
+
+    for name in ("Pricing", "Slug"):
+        tests = everything["testFiles"][f"{ROOT}/test/Shop.Tests/{name}Tests.cs"]["tests"]
+        titles = {t["id"]: t["name"].partition("(")[0].rpartition(".")[2] for t in tests}
+        for mutant in everything["files"][f"{ROOT}/src/Shop/{name}.cs"]["mutants"]:
+            ran = told(mutant["id"], name)
+            statuses.add(mutant["status"])
+            if mutant["status"] == "Timeout":
+                assert ran.outcome is Outcome.TIME_LIMIT
+                continue
+            killers = {titles[t] for t in mutant.get("killedBy") or () if t in titles}
+            assert {t.title for t in ran.failed} == (killers if mutant["status"] == "Killed" else set())
+            assert {t.kind for t in ran.failed} <= {"engine"}
+            assert {*ran.passed, *(t.title for t in ran.failed)} == set(titles.values())
+    assert statuses >= {"Killed", "Survived", "Timeout"}
+    assert [(q.files, q.only, q.killers) for q in asked] == [
+        (["src/Shop/Pricing.cs"], f"FullyQualifiedName~Shop.Tests.{name}Tests.", True) for name in ("Pricing", "Slug")
+    ]
+    (tmp_path / "test/T.csproj").write_text("<Project />")
+    told("1", "Slug")
+    assert len(asked) == 3
+
+
+def test_a_run_without_a_picture_is_a_measurement_that_says_so_and_one_that_its_picture_denies_is_none(
+    everything: dict[str, Any], tmp_path: Path
+) -> None:
+    for path, text in sources(everything).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    engine = StrykerNet(EngineConfig(use="stryker-net"))
+    s = scope("Rates")
+    pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), {}) for n in "AT"))
+    for content in (b"", b"MutantControl"):
+        run = stryker.Run(report.Report.of(everything, ROOT), content, None)
+        measured = engine._of_scope(tmp_path, pair, s, run, s.tests or (), 1.0)
+        assert measured.outcome is Outcome.OK and measured.fresh == bool(content) and measured.switch is not None
+        assert list(measured.switch.files) == [f".doit-mutate/switch/{'A.dll' if content else 'engine.json'}"]

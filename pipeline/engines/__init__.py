@@ -53,6 +53,7 @@ class Measured:
     seconds: float = 0.0  # of plain tests on the original: what time limits are made from
     peak_bytes: int | None = None
     doubtful: bool = False  # its kills want an audit too: one process has met many mutants
+    fresh: bool = True  # a test can meet a mutant in a fresh process; else `test` asks the engine, which costs a run
 
 
 @attrs.frozen
@@ -64,7 +65,7 @@ class TestResult:
     file: str
     title: str
     state: str  # passed | failed | skipped
-    kind: str = ""  # assertion | exception (out of the code under test) | other
+    kind: str = ""  # assertion | exception (out of the code under test) | engine (which alone has seen it) | other
     message: str = ""
     left: str = ""  # what it left changed or open, for the tests after it; only where asked for
 

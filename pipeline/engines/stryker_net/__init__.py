@@ -6,22 +6,19 @@ Checked with Stryker.NET 5.1.0 on .NET SDK 10.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from pipeline import process, scratch
+from pipeline import scratch
 from pipeline.engines import EngineError, Measured, Switch, TestRun, csharp
-from pipeline.engines.stryker_net import dotnet, picture, projects, running, settings
+from pipeline.engines.stryker_net import by_engine, dotnet, projects, running, settings, stryker
 from pipeline.engines.stryker_net.builds import Builds
 from pipeline.engines.stryker_net.host import Hosts, Only
-from pipeline.engines.stryker_net.outcomes import blamed, failure, first_failure
+from pipeline.engines.stryker_net.outcomes import blamed, first_failure
 from pipeline.engines.stryker_net.projects import Pair, Project
-from pipeline.engines.stryker_net.report import FEW, Report, scope_result
+from pipeline.engines.stryker_net.report import scope_result
 from pipeline.engines.stryker_net.suite import CSharpSuite, classes_of
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError
@@ -31,15 +28,6 @@ from pipeline.sandbox import Sandbox
 PLAIN_TIME_LIMIT = 900.0  # seconds for all tests of a project on the original
 SWITCH = ".doit-mutate/switch"  # the folder in a worktree where a switch is laid
 CONTROLS = 3  # kills of a report that are tried on the picture before it counts as none
-
-
-@attrs.frozen
-class _Run:
-    """What one Stryker process left."""
-
-    report: Report
-    mutated: bytes  # the assembly
-    peak_bytes: int | None
 
 
 @attrs.frozen
@@ -73,6 +61,9 @@ class StrykerNet:
     suite: CSharpSuite = attrs.field(factory=CSharpSuite)
     builds: Builds = attrs.field(factory=Builds)
     hosts: Hosts = attrs.field(factory=Hosts)
+    asking: by_engine.ByEngine = attrs.field(
+        default=attrs.Factory(lambda self: by_engine.ByEngine(self.config, self.builds), takes_self=True)
+    )
 
     def essence(self, text: str) -> str | None:
         return csharp.essence(text)
@@ -141,22 +132,25 @@ class StrykerNet:
             only = Only(tests.classes({f for s in due for f in mine[s.name]}))
         filter_ = "" if only is None else running.filter_of(only.types)
         found_of = self._run_all(root, pair, due, filter_, apart, workers, log)
-        true = {id(run): self._is_true(root, pair, inputs, run) for run in found_of.values() if isinstance(run, _Run)}
+        runs = [run for run in found_of.values() if isinstance(run, stryker.Run)]
+        true = {id(run): self._is_true(root, pair, inputs, run) for run in runs}
         for name, found in found_of.items():
             scope = next(s for s in due if s.name == name)
-            if isinstance(found, _Run):
-                found = found if true[id(found)] else attrs.evolve(found, mutated=b"")
+            if isinstance(found, stryker.Run) and not true[id(found)]:
+                found = Measured(Outcome.UNVERIFIED, "the assembly that was tested does not do what the report says")
+            elif isinstance(found, stryker.Run):
                 found = self._of_scope(root, pair, scope, found, mine[name], seconds[name])
             measured[name] = attrs.evolve(found, tests=tuple(sorted(mine[name])), inputs=inputs)
         return measured
 
     def _run_all(
         self, root: Path, pair: Pair, scopes: Sequence[Scope], only: str, apart: bool, workers: int, log: Path
-    ) -> dict[str, _Run | Measured]:
+    ) -> dict[str, stryker.Run | Measured]:
         """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result."""
         if not scopes:
             return {}
-        found = self._run(root, pair, scopes, only, apart, workers, log)
+        files = [file for scope in scopes for file in scope.mutate]
+        found = stryker.run(self.config, self.builds, root, stryker.Question(pair, files, only, apart, workers, log))
         breaks = isinstance(found, Measured) and found.outcome in (Outcome.CRASHED, Outcome.NO_REPORT)
         if len(scopes) == 1 or not breaks:
             return {s.name: found for s in scopes}
@@ -164,66 +158,12 @@ class StrykerNet:
         first = self._run_all(root, pair, scopes[:middle], only, apart, workers, log)
         return first | self._run_all(root, pair, scopes[middle:], only, apart, workers, log)
 
-    def _run(
-        self, root: Path, pair: Pair, scopes: Sequence[Scope], only: str, apart: bool, workers: int, log: Path
-    ) -> _Run | Measured:
-        theirs = settings.find(root, pair.tests.folder, self.config.config)
-        folder = root / pair.tests.folder
-        with scratch.folder() as place:
-            for name in ("tmp", "out"):
-                (place / name).mkdir()
-            chosen = dict(theirs.theirs)
-            if filter_ := settings.both(only, str(chosen.get("test-case-filter") or "")):
-                chosen["test-case-filter"] = filter_
-            (place / "stryker-config.json").write_text(json.dumps({"stryker-config": chosen}))
-            mutated = [os.path.relpath(f, pair.source.folder) for s in scopes for f in s.mutate]
-            words = [
-                *self._command(), "-f", os.path.relpath(place / "stryker-config.json", folder),
-                "-p", Path(pair.source.path).name, "--skip-version-check", "-r", "json",
-                "-O", str(place / "out"), "-c", str(workers), "--break-on-initial-test-failure", "--break-at", "0",
-                *(("-t", "mtp") if pair.tests.runner == "mtp" else ()), *(("--disable-bail",) if apart else ()),
-                *(word for path in mutated for word in ("-m", _literal(path))),
-            ]  # fmt: skip
-            output = self.builds.folder(root, pair.tests)
-            with picture.taken(output / f"{pair.source.assembly}.dll") as taken:
-                finished = process.run(
-                    words, cwd=folder, env=dotnet.environment(place / "tmp"), timeout=self.config.time_limit,
-                    measure_memory=True,
-                )  # fmt: skip
-            self.builds.forget(root)  # believed again once it is built: a run that was ended leaves the mutated one
-            log.parent.mkdir(parents=True, exist_ok=True)
-            with log.open("ab") as file:
-                file.write(f"{theirs.note}\n".encode() + finished.out + finished.err)
-            try:
-                content = json.loads((place / "out/reports/mutation-report.json").read_text(encoding="utf-8-sig"))
-                report = Report.of(content, str(root.resolve()))
-            except (OSError, ValueError, ReportError):
-                return failure(finished, log)
-            return self._believed(report, finished, taken, log)
-
-    def _believed(
-        self, report: Report, finished: process.Finished, taken: picture.Picture, log: Path
-    ) -> _Run | Measured:
-        """A report that this run wrote, where nothing says that it cannot be true."""
-        if finished.exit_code != 0:
-            return failure(finished, log)
-        if taken.disturbed:
-            detail = f"something else built or tested in the same folder: such a report is wrong (log: {log})"
-            return Measured(Outcome.HOLLOW_REPORT, detail)
-        if b"coverage capture failed" in (finished.out + finished.err).lower():
-            detail = f"Stryker could not tell which tests run a mutant: is the test runner the right one? (log: {log})"
-            return Measured(Outcome.COVERAGE_FAILED, detail)
-        if report.tested >= FEW and not report.killed:
-            detail = f"{report.tested} mutants were tested and none was killed: the tests do not see them (log: {log})"
-            return Measured(Outcome.NO_KILLS, detail)
-        return _Run(report, taken.content or b"", finished.peak_bytes)
-
-    def _is_true(self, root: Path, pair: Pair, inputs: Sequence[str], run: _Run) -> bool:
+    def _is_true(self, root: Path, pair: Pair, inputs: Sequence[str], run: stryker.Run) -> bool:
         """Whether the picture is one of this run: a kill of its report is a kill there."""
         kills = run.report.killed_by()[:CONTROLS]
         built = self.builds.build(root, pair.tests, inputs, None)
         if not run.mutated or not kills or built.outcome is not Outcome.OK:
-            return bool(run.mutated)
+            return True
         with scratch.folder() as place:
             (place / "mutated").write_bytes(run.mutated)
             over = {f"{pair.source.assembly}.dll": place / "mutated"}
@@ -237,7 +177,7 @@ class StrykerNet:
             return any(c.outcome == "Failed" for ran in tries for c in ran.cases)
 
     def _of_scope(
-        self, root: Path, pair: Pair, scope: Scope, run: _Run, mine: Collection[str], seconds: float
+        self, root: Path, pair: Pair, scope: Scope, run: stryker.Run, mine: Collection[str], seconds: float
     ) -> Measured:
         try:
             sources = {f: (root / f).read_bytes().decode("utf-8-sig").replace("\r\n", "\n") for f in scope.mutate}
@@ -246,21 +186,17 @@ class StrykerNet:
             return Measured(Outcome.HOLLOW_REPORT, f"the report cannot be read: {error}")
         if measured.outcome is not Outcome.OK:
             return measured
-        if not run.mutated:
-            return Measured(
-                Outcome.UNVERIFIED, "no picture of the mutated assembly could be taken that does what the report says"
-            )
         files = {f"{SWITCH}/{pair.source.assembly}.dll": run.mutated}
+        if not run.mutated:
+            files = {f"{SWITCH}/{by_engine.NAME}": by_engine.request(pair, scope.mutate)}
         return attrs.evolve(
             measured,
             switch=Switch(files, ids),
             seconds=seconds,
             peak_bytes=run.peak_bytes,
             doubtful=pair.tests.runner == "mtp",
+            fresh=bool(run.mutated),
         )
-
-    def _command(self) -> tuple[str, ...]:
-        return self.config.command or (dotnet.find(), "stryker")
 
     # -- test
 
@@ -290,17 +226,21 @@ class StrykerNet:
         if wanted is not None and not tests.classes(wanted):
             return TestRun(Outcome.NO_TESTS, f"no test in {', '.join(sorted(wanted))}")
         over = {path.name: path for path in (root / SWITCH).glob("*.dll")} if mutant is not None else {}
-        if mutant is not None and not over:
+        asked = root / SWITCH / by_engine.NAME
+        if mutant and asked.is_file():
+            classes = tests.classes(wanted or tests.files)
+            return self.asking.test(root, asked, known, inputs, mutant, wanted or tests.files, classes)
+        if mutant is not None and not over and not asked.is_file():
             raise EngineError("no mutated assembly was laid over the worktree", Outcome.UNVERIFIED)
         ran = self._ran(
-            root, project, built, only=_chosen(tests, files, only), over=over, mutant=mutant, timeout=timeout, env=env,
-            seed=shuffle, sandbox=sandbox,
+            root, project, built, only=_chosen(tests, files, only), over=over, mutant=mutant if over else None,
+            timeout=timeout, env=env, seed=shuffle, sandbox=sandbox,
         )  # fmt: skip
         results = running.results(ran.cases, tests.file_of, root.resolve() / project.folder)
         results = tuple(r for r in results if wanted is None or r.file in wanted or not r.file)
         outcome, detail = ran.outcome, ran.detail
         titles = tuple(r.title for r in results)  # which of them, one process for all does not tell
-        reached = None if ran.covered is None else dict.fromkeys(ran.covered, titles)
+        reached = None if ran.covered is None or asked.is_file() else dict.fromkeys(ran.covered, titles)
         if outcome is Outcome.OK and not any(r.state != "skipped" for r in results):
             outcome, detail = Outcome.NO_TESTS, f"no test ran in {', '.join(sorted(wanted or ()))}"
         return TestRun(
@@ -338,8 +278,3 @@ def _chosen(tests: _Tests, files: Sequence[str] | None, titles: Sequence[str] | 
     if files is None or whole >= set(tests.files):
         return None
     return Only(tests.classes(whole), sorted({f.partition("::")[2] for f in files if "::" in f}))
-
-
-def _literal(path: str) -> str:
-    """A path as a glob that matches it alone."""
-    return re.sub(r"([\[*?])", r"[\1]", path)

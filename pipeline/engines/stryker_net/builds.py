@@ -45,7 +45,7 @@ class Builds:
             known = self._known.setdefault((root, project.path), _Known())
         with lock:
             files = {path: self._hash(root / path) for path in inputs}
-            state = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+            state = self.state(root, inputs)
             built = known.built.pop(state, None)
             if built is None:
                 built = self._built(root, project, files, known, log)
@@ -80,6 +80,10 @@ class Builds:
             detail = f"{project.path} was built and made {made}, not {project.assembly}.dll"
             return attrs.evolve(built, outcome=Outcome.BUILD_ERROR, detail=detail)
         return built
+
+    def state(self, root: Path, inputs: Sequence[str]) -> str:
+        """Of these files as they are now."""
+        return hashlib.sha256(repr([(p, self._hash(root / p)) for p in sorted(inputs)]).encode()).hexdigest()[:16]
 
     def folder(self, root: Path, project: Project) -> Path:
         """Where a project that has been built was built to."""
