@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from pipeline import drafts, filescopes, patterns, process, scratch
+from pipeline import drafts, filescopes, fragments, patterns, process, scratch
 from pipeline import slot as client
 from pipeline.agents import AGENTS, Agent
 from pipeline.agents.base import MAX_STREAM, total
@@ -87,9 +87,11 @@ class Drafting:
     def _prompt(self, more: Sequence[str]) -> str:
         task = self.task
         shown = [f"- {each.name}: {'; '.join(each.run)}" for each in task.check if not each.hidden]
+        shares = fragments.of(task, self.session.plan.compose)
         rules = [
             "You are in a git worktree made for this task alone, in the project's root.",
             f"You may change these, and nothing else: {', '.join(task.writes)}",
+            *(f"Your share of {path} goes into {share}, not into {path}." for path, share in shares.items()),
             *([f"Read these first: {', '.join(task.reads)}"] if task.reads else []),
             "Leave the change in the files. Do not commit, and do not switch branches.",
             "Run what builds or tests through `slot`, which waits until the machine has room: `slot make`, say.",
@@ -218,9 +220,8 @@ class Drafting:
     def _log(self, kind: str, finished: process.Finished) -> None:
         """All that it said, where people look for it."""
         place = self.session.log(self.slot)
-        write_bytes(
-            place.with_name(f"{place.stem}-{kind}-{file_name(self.task.name)}.log"), finished.out + finished.err
-        )
+        name = f"{place.stem}-{kind}-{file_name(self.task.name)}.log"
+        write_bytes(place.with_name(name), finished.out + finished.err)
 
 
 @attrs.define

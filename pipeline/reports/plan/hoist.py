@@ -118,7 +118,10 @@ def _changes(data: Any, plan: Plan, paths: Sequence[str]) -> list[edit.Change]:
     def gather(data: Any) -> None:
         for task, key, new in added:
             data["tasks"][task].setdefault(key, []).extend(new)
-        data["tasks"].extend(_wiring(plan, path, name, shares[path]) for path, name in wired.items())
+        drafted = {task.name for task in plan.changes}
+        for path, name in wired.items():
+            wiring = _wiring(plan, path, name, shares[path])
+            data["tasks"].append(wiring if drafted.isdisjoint(shares[path]) else _drafted(wiring, path))
 
     def note(data: Any) -> None:
         data.setdefault("compose", {}).update(wired)
@@ -161,7 +164,9 @@ def _check(plan: Plan, hoisted: Mapping[str, Sequence[Task]]) -> None:
 
 
 def _told(path: str, task: Task, plan: Plan, hoisted: Iterable[str]) -> str:
-    """Why no command of the task would write its fragment of `path`; '' if one would."""
+    """Why no command of the task would write its fragment of `path`; '' if one would. An agent is told of it."""
+    if task.agent is not None:
+        return ""
     now = (each for each in hoisted if patterns.escape(each) in task.writes)
     others = [each for each in dict.fromkeys([*fragments.of(task, plan.compose), *now]) if each != path]
     asked = {name for command in task.run for name in fragments.placeholders(command)}
@@ -215,6 +220,19 @@ def _wiring(plan: Plan, path: str, name: str, shares: Mapping[str, str]) -> dict
         "writes": [patterns.escape(each) for each in ([path, base] if exists else [path])],
         "needs": list(shares),
         "env": {"LC_ALL": "C"},
+    }
+
+
+def _drafted(wiring: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The same where the shares are on the landing branch: a program of ours in the place of an agent."""
+    said = {key: value for key, value in wiring.items() if key not in ("run", "env")}
+    run = wiring["run"] if isinstance(wiring["run"], list) else [wiring["run"]]
+    here = shlex.quote("./" + path if path.startswith("-") else path)
+    return {
+        **said,
+        "agent": {"use": "command", "run": ["sh", "-c", " && ".join(run)], "brief": wiring["doc"]},
+        "check": {"joined": f"cat {here}.d/* | cmp - {here}"},
+        "env": wiring["env"],
     }
 
 

@@ -1,0 +1,145 @@
+"""Whole plans of agents' tasks: as wide as they are declared, every task with one ending, and none of it twice."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from agent_project import BRANCH, Project, make_project, task, writing
+from conftest import HERE
+
+KBUILD = "tests/kunit/Kbuild"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_project(tmp_path)
+
+
+def story(project: Project) -> list[dict[str, Any]]:
+    """The plan of twelve features, each to be drafted by an agent, with a function in each file that it writes."""
+    data = yaml.safe_load((HERE / "plans/story.yaml").read_text())
+    check = {"build": "cc -Wall -c -fsyntax-only core/*.c", "registered": "sh tests/registered"}
+    rules, tasks = [], []
+    for each in data["tasks"]:
+        name, sources = each["name"], [path for path in each["writes"] if path.endswith(".c")]
+        append = {path: f"int {name}_{path[5:-2]}(void);\n" for path in sources}
+        append |= {path: f"{name}\n" for path in each["writes"] if path not in (*sources, KBUILD)}
+        rules.append({"match": f"Write {name}.", "append": {**append, KBUILD: f"{name}\n"}, "delay": 1.0, "tokens": 10})
+        tasks.append({**task(name, *each["writes"]), "needs": each.get("needs", []), "check": check})
+    project.write("core/none.c", "int none;\n")
+    project.write("tests/registered", f"cat {KBUILD} {KBUILD}.d/* 2>/dev/null | grep -q .\n")
+    project.agent(*rules)
+    return tasks
+
+
+def test_twelve_features_land_all_serially_in_one_file_and_five_waves_deep_once_that_is_hoisted(
+    project: Project,
+) -> None:
+    tasks = story(project)
+    project.plan(tasks, pools={"generation": 4}, compose={KBUILD: "include"})
+    project.commit("plan")
+
+    def build() -> tuple[float, int]:
+        """Seconds from the first draft to the last landing, and the most drafts at once."""
+        project.doit("-n", "4", "build")
+        assert sorted(project.landed()) == sorted(each["name"] for each in tasks)
+        events = [e for e in project.events() if e["kind"] in ("draft", "land")]
+        drafts = [e for e in events if e["kind"] == "draft"]
+        most = max(sum(e["started"] <= at["started"] < e["ended"] for e in drafts) for at in drafts)
+        return max(e["ended"] for e in events) - min(e["started"] for e in events), most
+
+    serial, one = build()
+    assert one == 1
+    assert (project.on_branch(KBUILD) or "").split().count("ethtool") == 1
+    project.git("branch", "--delete", "--force", BRANCH)
+    project.doit("plan", "--hoist", KBUILD, "--write")
+    project.git("commit", "--quiet", "-am", "hoisted")
+    assert "5 waves of 12 tasks" in project.doit("plan").out
+    told = "Your share of tests/kunit/Kbuild goes into tests/kunit/Kbuild.d/"
+    hoisted = [
+        {**rule, "match": f"{told}{name},", "append": {**rule["append"], f"{KBUILD}.d/{name}": f"{name}\n"}}
+        for rule in yaml.safe_load(Path(project.env["AGENT_SCRIPT"]).read_text())
+        for name in [rule["match"].removeprefix("Write ").rstrip(".")]
+        if rule["append"].pop(KBUILD)
+    ]
+    project.agent(*hoisted)
+    wide, most = build()
+    assert 2 <= most <= 4
+    assert serial / wide >= 1.8, (serial, wide)
+
+
+def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(project: Project) -> None:
+    tasks, rules = [], []
+    for number in range(40):
+        name = f"t{number:02}"
+        more: tuple[str, ...] = ()
+        if number < 18:  # three collision groups of six
+            more = (f"src/shared{number % 3}.h",)
+        each = task(name, f"src/{name}.c", *more)
+        if number in (20, 21, 22):
+            each["needs"] = ["t19"]  # which parks
+        if number in (30, 31):
+            each["needs"] = ["t04"]  # which parks, in the middle of a group
+        tasks.append(each)
+        rule = writing(name, append=dict.fromkeys(more, f"int {name}(void);\n"), delay=0.1, tokens=1)
+        rules.append({**rule, "exit": 1, "tokens": 0} if number in (4, 19) else rule)
+    project.plan(tasks, pools={"generation": 6})
+    project.commit("plan")
+    project.agent(*rules)
+    done = project.doit("-n", "2", "build", code=1, timeout=900)
+    events = project.events()
+    for lane, cap in (("generation", 6), ("validation", 2)):
+        spans = [(e["started"], e["ended"]) for e in events if e["lane"] == lane]
+        assert max(sum(began <= at < ended for began, ended in spans) for at, _ in spans) <= cap
+    parked = {f"t{number:02}" for number in (20, 21, 22, 30, 31)}
+    ended = Counter(e["scope"] for e in project.events("ending"))
+    assert ended == Counter(each["name"] for each in tasks), "admitted minus ended is empty"
+    assert {e["scope"]: e["why"] for e in project.events("ending") if e["ending"] == "parked"} == {
+        name: f"blocker {'t19' if name < 't30' else 't04'} did not land" for name in parked
+    }
+    assert set(project.landed()) == {each["name"] for each in tasks} - parked - {"t04", "t19"}
+    assert not parked & {brief.split()[1].rstrip(".") for brief in project.asked()}
+    for group in range(3):
+        members = {f"t{number:02}" for number in range(18) if number % 3 == group}
+        spans = sorted(
+            (min(e["started"] for e in mine), max(e["ended"] for e in mine))
+            for name in members
+            if (mine := [e for e in events if e["scope"] == name and e["lane"]])
+        )
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans)), "serial inside"
+    assert "internal error" not in done.both
+    project.build_each()
+
+
+def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_change_once(project: Project) -> None:
+    names = [f"k{number}" for number in range(6)]
+    tasks = [task(name, f"src/{name}.c", *(["src/all.h"] if name > "k3" else [])) for name in names]
+    project.plan(tasks, pools={"generation": 3})
+    project.commit("plan")
+    shared = {name: {"src/all.h": f"int {name}(void);\n"} for name in names[4:]}
+    project.agent(*(writing(name, delay=0.7, append=shared.get(name, {})) for name in names))
+    chance = random.Random(7)
+    for _ in range(6):
+        run = project.start("-n", "2", "build")
+        time.sleep(chance.uniform(0.8, 4.0))
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+    project.doit("-n", "2", "build")
+    assert sorted(project.asked()) == sorted(f"Write {name}." for name in names), "none is paid for twice"
+    assert sorted(project.landed()) == names, "none is lost, none doubled"
+    assert (project.on_branch("src/all.h") or "").count("int k4(void)") == 1
+    assert project.left() == []
+    project.build_each()
+    project.doit("-n", "2", "build")
+    assert not [e for e in project.events() if e["lane"]]
+    calls = Counter(e["scope"] for e in project.all_events("call") if e["tokens"])
+    assert calls == Counter(names), "each is in the books once"
