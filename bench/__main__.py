@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from bench import gate as gates
 from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
@@ -126,11 +127,18 @@ def plan(_place: Path, pairs: int) -> list[Row]:
     return []
 
 
+def gate(_place: Path, _pairs: int) -> list[Row]:
+    """What the batch gate costs in builds; prints a table of its own."""
+    gates.table()
+    return []
+
+
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
     "nothing": nothing,
     "memory": memory,
     "plan": plan,
+    "gate": gate,
     "net": net,
 }
 
