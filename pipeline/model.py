@@ -149,6 +149,15 @@ class Condition:
 
 
 @attrs.frozen
+class Owns:
+    """What commands have for themselves while they run, beside an output folder, {out} in them."""
+
+    lock: str | None = None  # held over the whole machine: no other run of this user's holds it meanwhile
+    pause: tuple[str, ...] = ()  # shell commands that stop a watcher, before the first
+    resume: tuple[str, ...] = ()  # and that start it again, whatever came of them
+
+
+@attrs.frozen
 class Task:
     """A declared task: commands with file scopes, run in the checkout, as doit's tasks do; or, with `agent`, a change
     that is drafted, checked and landed in worktrees of ours.

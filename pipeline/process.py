@@ -151,6 +151,7 @@ def run(
     keep: bool = False,
     sandbox: Sandbox | None = None,
     halt: Callable[[], bool] | None = None,
+    leave: bool = False,
 ) -> Finished:
     """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
@@ -159,7 +160,8 @@ def run(
     session, looked at ten times a second, then it is ended. keep: a later run that finds this program
     still alive after ours was killed waits for it instead of ending it (out_file then holds what it said). sandbox:
     what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
-    again. halt: asked twice a second; the session is ended once it says so.
+    again. halt: asked twice a second; the session is ended once it says so. leave: what it has started stays when it
+    has ended.
     """
     words = tuple(str(a) for a in argv)
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
@@ -172,7 +174,7 @@ def run(
         fin.write(stdin)
         fin.seek(0)
         started = time.monotonic()
-        journal = _children.journal
+        journals = [*filter(None, [_children.journal]), *getattr(_of_thread, "journals", ())]
         about = {
             "argv": words[:3], "boot": boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
             "until": None if timeout is None else time.time() + timeout,
@@ -187,22 +189,25 @@ def run(
                     # Python opens no file that a child inherits: there is nothing to look through and close.
                     _in=fin, _out=fout, _err=ferr, _bg=True, _bg_exc=False, _new_session=True,
                     _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
-                    _preexec_fn=lambda: _begin(nice, journal, about, enforce),
+                    _preexec_fn=lambda: _begin(nice, journals, about, enforce),
                 )  # fmt: skip
                 _children.alive[child.pid] = words[0]
         except sh.CommandNotFound as error:
             raise NotFound(f"{words[0]}: not found or not executable") from error
+        ended = False
         try:
             ending = _watch(child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory, halt)
             child.wait()
+            ended = not (ending.timed_out or ending.halted)
             outlived = sandbox is not None and _outlived(child.pid)
         finally:
             # What the program left in its session would outlive it: Stryker's workers, a server it forked.
-            _kill_session(child.pid, signal.SIGKILL)
+            if not (leave and ended):
+                _kill_session(child.pid, signal.SIGKILL)
             with _children.lock:
                 _children.alive.pop(child.pid, None)
                 stopped = _children.stopping
-            if journal:
+            for journal in journals:
                 _entry(journal, child.pid).unlink(missing_ok=True)
         if stopped and child.exit_code < 0:
             raise Stopped(words[0])
@@ -223,33 +228,33 @@ def _size(file: IO[bytes]) -> int:
 
 # -- what a task's programs take, and running several at once
 
-_account_of = threading.local()
+_of_thread = threading.local()
 
 
 @contextlib.contextmanager
 def cpu_account() -> Iterator[Callable[[], float]]:
     """Adds up the CPU seconds of every program that this thread, and `side_by_side` below it, runs inside."""
     seconds: list[float] = []
-    before = getattr(_account_of, "seconds", None)
-    _account_of.seconds = seconds
+    before = getattr(_of_thread, "seconds", None)
+    _of_thread.seconds = seconds
     try:
         yield lambda: sum(seconds)
     finally:
-        _account_of.seconds = before
+        _of_thread.seconds = before
 
 
 def _account(cpu: float | None) -> None:
-    seconds = getattr(_account_of, "seconds", None)
+    seconds = getattr(_of_thread, "seconds", None)
     if seconds is not None and cpu is not None:
         seconds.append(cpu)
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
     """`function` of each item, `workers` at a time, in the order of the items."""
-    seconds = getattr(_account_of, "seconds", None)
+    seconds = getattr(_of_thread, "seconds", None)
 
     def counted(item: T) -> R:
-        _account_of.seconds = seconds
+        _of_thread.seconds = seconds
         return function(item)
 
     with ThreadPoolExecutor(max(1, workers)) as pool:
@@ -365,14 +370,20 @@ def end_session(sid: int, grace: float = GRACE) -> None:
 
 
 @contextlib.contextmanager
-def holding(lock: filelock.BaseFileLock) -> Iterator[None]:
-    """Wait for a lock that another run may hold, and hold it. Raises Stopped where this run ends meanwhile."""
+def holding(lock: filelock.BaseFileLock, told: Callable[[], object] | None = None) -> Iterator[None]:
+    """Wait for a lock that another run may hold, and hold it. Raises Stopped where this run ends meanwhile.
+
+    told: called once where there is a wait.
+    """
     while True:
         if _children.stopping:
             raise Stopped(f"waiting for {lock.lock_file}")
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=0)
             break
+        if told:
+            told()
+            told = None
         time.sleep(0.05)
     try:
         yield
@@ -422,7 +433,7 @@ def journal(folder: Path) -> Iterator[tuple[int, int]]:
     Yields (ended, waited): orphans ended, and calls still alive that were waited for.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    counts = _settle_orphans(folder)
+    counts = settle(folder)
     scratch.sweep()  # once those that work in them have ended
     with _children.lock:
         _children.stopping, _children.journal = False, folder
@@ -431,6 +442,17 @@ def journal(folder: Path) -> Iterator[tuple[int, int]]:
     finally:
         with _children.lock:
             _children.journal, _children.stopping = None, False
+
+
+@contextlib.contextmanager
+def journalled(folder: Path) -> Iterator[None]:
+    """Write what this thread starts into the journal in `folder` as well."""
+    before = getattr(_of_thread, "journals", ())
+    _of_thread.journals = (*before, folder)
+    try:
+        yield
+    finally:
+        _of_thread.journals = before
 
 
 def boot_id() -> str:
@@ -445,12 +467,14 @@ def _entry(journal: Path, pid: int) -> Path:
     return journal / f"{pid}.json"
 
 
-def _begin(nice: int, journal: Path | None, about: Mapping[str, object], enforce: Callable[[], None] | None) -> None:
+def _begin(
+    nice: int, journals: Sequence[Path], about: Mapping[str, object], enforce: Callable[[], None] | None
+) -> None:
     """In the child, before it becomes the program. Written by us afterwards, the journal would miss what was started
     in the moment before kill -9."""
     if nice:
         os.nice(nice)
-    if journal:
+    for journal in journals:
         pid = os.getpid()
         record = {**about, "pid": pid, "start": scratch.start_time(pid)}
         with contextlib.suppress(OSError):  # a full disk, a cache that was deleted: no reason to start nothing
@@ -460,7 +484,8 @@ def _begin(nice: int, journal: Path | None, about: Mapping[str, object], enforce
         enforce()
 
 
-def _settle_orphans(folder: Path) -> tuple[int, int]:
+def settle(folder: Path) -> tuple[int, int]:
+    """End what dead runs have left of those in a journal, or wait for what was to be kept. Gives both counts."""
     ended = waited = 0
     for entry in folder.glob("*.json"):
         try:

@@ -38,14 +38,17 @@ class Places:
 
     data: Path  # proofs and replies
     cache: Path  # action cache and worktrees
+    state: Path  # locks over the whole machine: of the user, whatever a plan says, so that two projects share them
 
     @classmethod
     def of(cls, store: str | None) -> Places:
         """Where the environment says, else the plan, else where the system has such things."""
-        if home := os.environ.get(HOME_VARIABLE) or store:
-            return cls(Path(home).absolute() / "data", Path(home).absolute() / "cache")
         dirs = platformdirs.PlatformDirs("doit-mutate", appauthor=False)
-        return cls(dirs.user_data_path, dirs.user_cache_path)
+        said = os.environ.get(HOME_VARIABLE)
+        state = Path(said).absolute() / "state" if said else dirs.user_state_path
+        if home := said or store:
+            return cls(Path(home).absolute() / "data", Path(home).absolute() / "cache", state)
+        return cls(dirs.user_data_path, dirs.user_cache_path, state)
 
 
 def digest(value: Any) -> str:
