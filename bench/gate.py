@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from pipeline.gate import Build, Gate, Land, Park, Stack, Verdict, best_size, observed
+from pipeline.gate import LARGEST, Build, Gate, Land, Park, Stack, Verdict, observed
 
 PLANS, DRAFTS = 1_000, 60
 SEED = 1
@@ -56,23 +56,21 @@ def plan(chance: random.Random, rate: float, pairs: float) -> Plan:
     return Plan(guilty, frozenset(both))
 
 
-def gated(its: Plan, size: int | None) -> None:
-    """By the gate; size None: as it chooses from what it has seen in this plan."""
-    gate = Gate(size or best_size(observed(0, 0)), waiting=[str(d) for d in range(DRAFTS)])
+def gated(its: Plan, most: int) -> None:
+    """By the gate, which learns the rate of guilty drafts from this plan alone."""
+    gate = Gate(most, waiting=[str(d) for d in range(DRAFTS)])
     while (what := gate.next()) is not None:
-        gate.rate = observed(len(its.parked), len(its.parked) + len(its.landed))
         if isinstance(what, Build):
             gate.built(what.stack, Verdict.GREEN if its.green(numbers(what.stack)) else Verdict.RED)
         elif isinstance(what, Land):
             its.landed += numbers(what.stack)
             gate.landed(what.stack)
-            gate.size = size or best_size(gate.rate)
         elif isinstance(what, Park):
             its.parked.add(int(what.draft))
             gate.gone(what.draft)
-            gate.size = size or best_size(gate.rate)
         else:
             raise AssertionError("the branch was green")
+        gate.rate = observed(len(its.parked), len(its.parked) + len(its.landed))
 
 
 def numbers(stack: Stack) -> list[int]:
@@ -102,7 +100,7 @@ def halves(its: Plan, size: int) -> None:
 
 WAYS: dict[str, Callable[[Plan], None]] = {
     "gate, N = 5": lambda its: gated(its, 5),
-    "gate, auto": lambda its: gated(its, None),
+    "gate, auto": lambda its: gated(its, LARGEST),
     "one by one": one_by_one,
     "halves, N = 5": lambda its: halves(its, 5),
 }

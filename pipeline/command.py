@@ -34,6 +34,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         home = Path("cache")
         if not (home / "unchanged.json").exists() or not Path("dodo.py").exists():
             return None
+        if any(home.glob("paused/*.json")):
+            return None  # a killed run has left a watcher paused
         if _CMDLINE_VARS or {"GLOBAL", "run"} & set(self.config):
             return None  # options from elsewhere
         try:

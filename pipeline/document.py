@@ -131,6 +131,15 @@ class ScopeDocument:
 
 
 @attrs.frozen
+class OwnsDocument:
+    """What commands have for themselves while they run. With it, {out} in them is an empty folder of their own."""
+
+    lock: Annotated[str | None, NAME, "A name: no other run on this machine has it at the same time"] = None
+    pause: Annotated[Commands, "Shell commands that stop a watcher, in the project's root, before the first"] = ()
+    resume: Annotated[Commands, "Shell commands that start it again, whatever came of them; twice does no harm"] = ()
+
+
+@attrs.frozen
 class AgentDocument:
     """A program that calls a model and edits files: it drafts the task's change in a worktree of its own."""
 
@@ -190,6 +199,9 @@ class TaskDocument:
         "What must hold of the change, by name and in this order: commands in the project's root",
     ] = attrs.field(factory=dict)
     confidence: Annotated[Literal["high", "medium", "low"], "How sure you are that it will go well"] = "medium"
+    owns: Annotated[OwnsDocument | None, "What it has for itself: a lock over the machine, watchers paused, {out}"] = (
+        None
+    )
 
 
 @attrs.frozen

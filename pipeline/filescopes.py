@@ -101,10 +101,11 @@ def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[
                     mistakes.append(wrong.mistake(where))
             scopes[key] = tuple(spelled)
         links = dict(_links((*scopes["reads"], *scopes["writes"]), checkout))
+        owns = None if document.owns is None else model.Owns(**attrs.asdict(document.owns, recurse=False))
         agent = None if document.agent is None else model.Agent(**attrs.asdict(document.agent, recurse=False))
         conditions = [model.Condition(name, **attrs.asdict(each)) for name, each in document.check.items()]
         ordered = tuple(sorted(conditions, key=lambda each: each.hidden))  # hidden ones last, else as declared
-        said = {**attrs.asdict(document, recurse=False), "agent": agent, "check": ordered, "links": links}
+        said = {**attrs.asdict(document, recurse=False), "agent": agent, "check": ordered, "links": links, "owns": owns}
         found.append(model.Task(**{**said, **scopes}))
     return tuple(found), mistakes
 

@@ -88,8 +88,8 @@ class Gate:
     """The drafts that wait at one branch, and what is known of them. Ask `next`, do what it says, and say what came
     of it."""
 
-    size: int  # the most drafts of one stack
-    rate: float = PRIOR  # of guilty drafts; it moves where a red stack is cut, never what lands
+    most: int = LARGEST  # drafts of one stack; fewer where so many are guilty that fewer cost less
+    rate: float = PRIOR  # of guilty drafts; it moves how many are built together, never what lands
     waiting: list[str] = attrs.field(factory=list)  # in landing order
     judged: dict[Stack, list[Verdict]] = attrs.field(factory=dict)  # on the present tip
     cleared: dict[str, Stack] = attrs.field(factory=dict)  # drafts seen green -> what has landed since
@@ -97,7 +97,7 @@ class Gate:
     def next(self) -> Decision | None:
         """None where nothing waits. All else makes progress: no stack is built again that was green or red, and one
         that the machine could not finish only once."""
-        return decide(self.waiting, self.judged, self.size, self.rate, self.cleared)
+        return decide(self.waiting, self.judged, self.most, self.rate, self.cleared)
 
     def built(self, stack: Stack, verdict: Verdict) -> None:
         self.judged.setdefault(stack, []).append(verdict)
@@ -120,7 +120,7 @@ class Gate:
 
 
 def decide(
-    waiting: Sequence[str], judged: Judged, size: int, rate: float = PRIOR, cleared: Mapping[str, Stack] | None = None
+    waiting: Sequence[str], judged: Judged, most: int, rate: float = PRIOR, cleared: Mapping[str, Stack] | None = None
 ) -> Decision | None:
     """What to do about the drafts that wait, in landing order; None where none does.
 
@@ -138,7 +138,7 @@ def decide(
         return Build(queue[:again], "again: the machine could not finish it")
     if green := known.longest_green(queue):
         return Land(queue[:green])
-    return Build(queue[: max(1, size)], "all that wait")
+    return Build(queue[: best_size(rate, most)], "the first that wait")
 
 
 @attrs.frozen
@@ -260,7 +260,12 @@ def per_landed(size: int, rate: float) -> float:
 
 
 def best_size(rate: float, largest: int = LARGEST) -> int:
-    """`batch: auto`: the size with the fewest builds for each draft that lands; the smaller of two that are equal."""
+    """How many to build together: the fewest builds for each draft that lands; the smaller of two that are equal."""
+    return _best_size(_clamped(rate), min(largest, LARGEST))
+
+
+@functools.lru_cache(maxsize=256)
+def _best_size(rate: float, largest: int) -> int:
     return min(range(1, largest + 1), key=lambda size: (per_landed(size, rate), size))
 
 

@@ -176,6 +176,7 @@ class Task:
     env: Mapping[str, str] = attrs.field(factory=dict)
     timeout: float | None = None  # seconds, for all of `run` together
     memory: int | None = None  # bytes, of all its processes together
+    owns: Owns | None = None
     links: Mapping[str, str] = attrs.field(factory=dict)  # paths among those that are symbolic links -> where to
     agent: Agent | None = None
     check: tuple[Condition, ...] = ()  # in the order in which they are judged: hidden ones last

@@ -26,6 +26,7 @@ from pipeline.host import RunInfo, Slot
 from pipeline.landing import Landing, Refused, landing_branch
 from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
+from pipeline.owning import Owning
 from pipeline.results import BESIDE, Dropped, Outcome, dump, find, write_bytes
 from pipeline.sameness import Sameness
 from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, file_name
@@ -207,6 +208,10 @@ class Session:
     def _watch(self) -> Watch:
         return Watch(self.repository, [p.resolve() for p in (self.home, self.places.cache, self.places.data)])
 
+    @functools.cached_property
+    def owning(self) -> Owning:
+        return Owning(self.home / "paused", self.places.state / "locks", Path(self.plan.root))
+
     # -- places of this checkout
 
     def target(self, scope: str, name: str) -> Path:
@@ -253,13 +258,16 @@ class Session:
     def worktree(self, slot: Slot | str) -> Worktree:
         """The worktree of a slot of this run."""
         with self._lock:
-            assert self._worktrees is not None
-            return self._worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
+            return self.worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
+
+    @property
+    def worktrees(self) -> Worktrees:
+        assert self._worktrees is not None
+        return self._worktrees
 
     def empty_folder(self) -> tempfile.TemporaryDirectory[str]:
         """For a program that takes instructions from the files of the folders above it: none of those holds any."""
-        assert self._worktrees is not None
-        scratch = self._worktrees.scratch
+        scratch = self.worktrees.scratch
         instructed = any((above / name).exists() for above in scratch.parents for name in INSTRUCTIONS)
         return tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=None if instructed else scratch)
 
@@ -290,6 +298,7 @@ class Session:
             for unfinished in self.home.glob(f"*/**/{BESIDE}*") if dead else ():
                 unfinished.unlink()  # a target that kill -9 kept from its name
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
+            self.owning.settle()
             if any(name.startswith(("land:", "draft:")) or name == "prove" for name in info.selected):
                 _ = self._landing_branch
             self._find_agents(info.selected)
@@ -404,4 +413,5 @@ class Session:
                 self.measuring.cache.shrink()
             return status, text
         finally:
+            self.owning.settle()
             self._stack.close()

@@ -157,7 +157,9 @@ class _Maker:
             "uptodate": uptodate,
             "meta": {
                 "pool": task.pool, "kind": "task", "scope": None, "run": list(task.run),
-                "reads": sorted(map(self._absolute, locks.reads)), "writes": sorted(map(self._absolute, locks.writes)),
+                "reads": sorted(map(self._absolute, locks.reads)),
+                # Who waits for a lock that another task of this run holds takes no slot meanwhile.
+                "writes": sorted([*map(self._absolute, locks.writes), *_locks(task)]),
                 **({"memory": task.memory} if task.memory else {}),
             },
         }  # fmt: skip
@@ -258,3 +260,8 @@ class _Maker:
         absolute = Path(self.plan.root) / path
         home = Path(self.plan.path).parent
         return str(absolute.relative_to(home) if absolute.is_relative_to(home) else absolute)
+
+
+def _locks(task: Task) -> list[str]:
+    """The lock over the machine, by a name that no path has: all of those are absolute."""
+    return [f"lock:{task.owns.lock}"] if task.owns and task.owns.lock else []

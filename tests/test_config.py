@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline import config, filescopes, model, source
-from pipeline.model import EngineConfig, GenerateConfig, GeneratorConfig, LandConfig, Scope, Task
+from pipeline.model import EngineConfig, GenerateConfig, GeneratorConfig, LandConfig, Owns, Scope, Task
 
 HERE = Path(__file__).parent.parent
 FILES = (
@@ -93,6 +93,7 @@ tasks:
     env: {CI: "1"}
     timeout: 90s
     memory: 1.5GiB
+    owns: {lock: build, pause: ./watch stop, resume: [./watch start, ./watch wait]}
 """
 
 
@@ -186,6 +187,7 @@ def test_the_whole_example_becomes_a_plan(project: Path) -> None:
                 {"CI": "1"},
                 90.0,
                 1_610_612_736,
+                owns=Owns("build", ("./watch stop",), ("./watch start", "./watch wait")),
             ),
         ),
     )  # fmt: skip
@@ -593,7 +595,7 @@ NAMES = {
     "a place after a broken item": (
         "tasks:\n  - 5\n  - {name: b, run: x, needs: [3, zzz]}\n",
         [
-            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, agent, check, confidence, got 5",
+            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, agent, check, confidence, owns, got 5",
             f"3: tasks[1].needs[0]: expected {A_NAME}, got 3; put it in quotes",
             "3: tasks[1].needs[1]: no task is called 'zzz'; choose from b",
         ],
@@ -655,6 +657,15 @@ NAMES = {
             "15: tasks[1].reads[1]: no directory 'nothing/', and no task writes it",
             "15: tasks[1].reads[2]: 'gen/../../*' lies outside the project; a task's files are the project's",
             "15: tasks[1].reads[3]: 'src/b.js/' is a file; leave out the slash",
+        ],
+    ),
+    "what a task owns": (
+        "tasks:\n  - {name: a, run: x, owns: {pause: x}}\n  - {name: b, run: x, owns: {lock: 'a b'}}\n"
+        "  - {name: c, run: x, owns: {out: x}}\n  - {name: d, run: x, owns: {lock: x, resume: y}}\n",
+        [
+            "2: tasks[0].owns.resume: what is paused stays so: `resume` is missing; say how the watcher is started again",
+            f"3: tasks[1].owns.lock: expected {A_NAME}, got 'a b'",
+            "4: tasks[2].owns.out: no key 'out' here; choose from lock, pause, resume",
         ],
     ),
     "memory": (

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,8 +372,100 @@ def test_what_is_edited_in_a_directory_is_noticed_though_nothing_else_has_change
     assert run(world, "a") == {"a": "ok"}
     assert run(world, "a") == {"a": "cached"}
     assert (world.root / "cache/unchanged.json").exists()
+    # Nor does it know of a watcher that a killed run has left paused.
+    paused = {"resume": ["echo resumed > build/log"], "root": str(world.root)}
+    world.write("cache/paused/x.json", json.dumps(paused))
+    assert run(world, "a") == {"a": "cached"}
+    assert world.read("build/log") == "resumed\n"
+    (world.root / "build/log").unlink()
     plan(world, task("a", "true", reads=["build/"]))
     assert run(world, "a") == {"a": "ok"}
     assert run(world, "a") == {"a": "cached"}
     world.write("build/one", "edited")
     assert run(world, "a") == {"a": "ok"}
+
+
+# What a task owns
+
+
+WATCHER = {
+    "pause": "kill $(cat build/pid) && rm build/pid && echo pause >> build/log",
+    "resume": "sh watcher.sh & echo $! > build/pid; echo resume >> build/log",
+}
+
+
+@pytest.fixture
+def watched(lab: World) -> Iterator[World]:
+    """Somebody's watcher runs here, which breaks what is built beside it."""
+    lab.write("watcher.sh", "while :; do echo tick >> build/ticks; sleep 0.02; done\n")
+    lab.write("build/log", "")
+    lab.commit("watcher")
+    subprocess.run(["sh", "-c", WATCHER["resume"]], cwd=lab.root, check=True)
+    yield lab
+    if (lab.root / "build/pid").exists():
+        os.kill(int(lab.read("build/pid")), signal.SIGKILL)
+
+
+def watches(world: World) -> bool:
+    """Whether the watcher is at work."""
+    before = (world.root / "build/ticks").stat().st_size
+    time.sleep(0.3)
+    return (world.root / "build/ticks").stat().st_size > before
+
+
+QUIET = "a=$(wc -l < build/ticks); sleep 0.3; test $a = $(wc -l < build/ticks)"
+
+
+def test_a_task_has_its_watcher_paused_and_its_output_for_itself(watched: World) -> None:
+    owns = {"owns": WATCHER}
+    plan(
+        watched,
+        task("alone", QUIET),
+        task("one", ["touch {out}/made", f"{QUIET}; test $(ls {{out}}) = made; echo {{out}} >> build/outs"], **owns),
+        task("two", f"{QUIET}; test -z \"$(ls {{out}})\"; echo {{out}} >> build/outs", **owns),
+        task("fails", "exit 3", **owns),
+        task("braces", "test '{out}' = \"{o\"'ut}'"),
+    )  # fmt: skip
+    assert watches(watched)
+    done = run(watched, "alone", code=1)
+    assert done["alone"] == "crashed", "it was no test: the watcher disturbs nobody"
+    found = run(watched, "one", "two", "fails", "braces", n=4, code=1, options=("--continue",))
+    assert found == {"one": "ok", "two": "ok", "fails": "crashed", "braces": "ok"}
+    one, two = watched.read("build/outs").split()
+    assert one != two and not Path(one).exists() and not Path(two).exists()
+    said = watched.read("build/log").split()
+    assert said == ["resume", *["pause", "resume"] * (len(said) // 2)]
+    assert watches(watched)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_a_watcher_is_resumed_after_a_signal_and_by_the_next_run_after_kill_9(watched: World, by: int) -> None:
+    plan(watched, task("a", "touch build/began; sleep 60", owns=WATCHER), task("free", "true"))
+    doit = watched.start("-n", "2", "a")
+    while not (watched.root / "build/began").exists():
+        time.sleep(0.05)
+    assert not watches(watched)
+    doit.send_signal(by)
+    assert doit.wait(60) == (130 if by == signal.SIGTERM else -by)
+    if by == signal.SIGKILL:
+        assert not watches(watched)
+        watched.doit("-n", "2", "free")
+    assert watches(watched)
+    assert watched.read("build/log").split() == ["resume", "pause", "resume"]
+    assert not list((watched.root / "cache/paused").glob("*.json"))
+
+
+def test_two_runs_in_two_repositories_share_a_lock_over_the_machine(lab: World, tmp_path: Path) -> None:
+    held = "echo begin >> $HELD; sleep 0.4; echo end >> $HELD"
+    owner = {"owns": {"lock": "mxbuild"}, "env": {"HELD": str(tmp_path / "held")}}
+    plan(lab, task("a", held, **owner), task("b", held, **owner), task("free", "true"), store="mine")
+    shutil.copytree(lab.root, tmp_path / "other" / "repo")
+    other = World(tmp_path / "other" / "repo", lab.home, {"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")})
+    there = other.start("-n", "2", "a", "b", "free")
+    done = lab.doit("-n", "2", "a", "b", "free")
+    assert there.wait(60) == 0
+    assert (tmp_path / "held").read_text().split() == ["begin", "end"] * 4
+    assert frozenset("ab") not in overlapping(lab) | overlapping(other), "who waits for it takes no slot"
+    told = re.findall(r"waiting for the lock mxbuild: pid \d+ on .* holds it since .*, in (.*)", done.err)
+    told += re.findall(r"waiting for the lock mxbuild: .* in (.*)", (other.root.parent / "out").read_text())
+    assert told and set(told) <= {str(lab.root), str(other.root)}
