@@ -663,7 +663,7 @@ NAMES = {
         "tasks:\n  - {name: a, run: x, owns: {pause: x}}\n  - {name: b, run: x, owns: {lock: 'a b'}}\n"
         "  - {name: c, run: x, owns: {out: x}}\n  - {name: d, run: x, owns: {lock: x, resume: y}}\n",
         [
-            "2: tasks[0].owns.resume: what is paused stays so: `resume` is missing; say how the watcher is started again",
+            "2: tasks[0].owns: what is paused stays so: `resume` is missing; say how the watcher is started again",
             f"3: tasks[1].owns.lock: expected {A_NAME}, got 'a b'",
             "4: tasks[2].owns.out: no key 'out' here; choose from lock, pause, resume",
         ],
@@ -1000,9 +1000,9 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
                 yield from objects(inner)
 
     found = list(objects(config.schema()))
-    # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
-    # agent, a condition.
-    assert len(found) == 15
+    # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, what
+    # it owns, an agent, a condition.
+    assert len(found) == 16
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())

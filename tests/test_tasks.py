@@ -456,16 +456,23 @@ def test_a_watcher_is_resumed_after_a_signal_and_by_the_next_run_after_kill_9(wa
 
 
 def test_two_runs_in_two_repositories_share_a_lock_over_the_machine(lab: World, tmp_path: Path) -> None:
-    held = "echo begin >> $HELD; sleep 0.4; echo end >> $HELD"
-    owner = {"owns": {"lock": "mxbuild"}, "env": {"HELD": str(tmp_path / "held")}}
-    plan(lab, task("a", held, **owner), task("b", held, **owner), task("free", "true"), store="mine")
+    held, go = tmp_path / "held", tmp_path / "go"
+    command = f"echo begin >> {held}; until test -e {go}; do sleep 0.05; done; echo end >> {held}"
+    owner = {"owns": {"lock": "mxbuild"}}
+    plan(lab, task("a", command, **owner), task("b", command, **owner), task("free", "true"), store="mine")
     shutil.copytree(lab.root, tmp_path / "other" / "repo")
     other = World(tmp_path / "other" / "repo", lab.home, {"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")})
-    there = other.start("-n", "2", "a", "b", "free")
-    done = lab.doit("-n", "2", "a", "b", "free")
-    assert there.wait(60) == 0
-    assert (tmp_path / "held").read_text().split() == ["begin", "end"] * 4
-    assert frozenset("ab") not in overlapping(lab) | overlapping(other), "who waits for it takes no slot"
-    told = re.findall(r"waiting for the lock mxbuild: pid \d+ on .* holds it since .*, in (.*)", done.err)
-    told += re.findall(r"waiting for the lock mxbuild: .* in (.*)", (other.root.parent / "out").read_text())
-    assert told and set(told) <= {str(lab.root), str(other.root)}
+    holder = other.start("-n", "3", "a", "b", "free")
+    while not held.exists():
+        time.sleep(0.05)
+    waiter = lab.start("-n", "3", "a", "b", "free")
+    told, deadline = "", time.monotonic() + 60
+    while "waiting for the lock" not in told and time.monotonic() < deadline:
+        told = (lab.root.parent / "out").read_text()
+        time.sleep(0.05)
+    go.touch()
+    assert (holder.wait(60), waiter.wait(60)) == (0, 0)
+    line = rf"waiting for the lock mxbuild: pid {holder.pid} on \S+ holds it since \S+ \S+, in {re.escape(str(other.root))}\n"
+    assert re.search(line, told)
+    assert held.read_text().split() == ["begin", "end"] * 4
+    assert not {frozenset("ab")} & (overlapping(lab) | overlapping(other)), "who waits in its own run takes no slot"
