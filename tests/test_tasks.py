@@ -472,7 +472,7 @@ def test_two_runs_in_two_repositories_share_a_lock_over_the_machine(lab: World, 
         time.sleep(0.05)
     go.touch()
     assert (holder.wait(60), waiter.wait(60)) == (0, 0)
-    line = rf"waiting for the lock mxbuild: pid {holder.pid} on \S+ holds it since \S+ \S+, in {re.escape(str(other.root))}\n"
+    line = rf"waiting for the lock mxbuild: pid {holder.pid} on \S+ holds it since \S+ \S+, in {other.root}\n"
     assert re.search(line, told)
     assert held.read_text().split() == ["begin", "end"] * 4
     assert not {frozenset("ab")} & (overlapping(lab) | overlapping(other)), "who waits in its own run takes no slot"
