@@ -72,6 +72,12 @@ def _mistakes(document: TaskDocument, where: Where) -> Iterator[Mistake]:
     if document.timeout is not None:
         what = "`timeout` is for `run`"
         yield Mistake((*where, "timeout"), what, "an agent has `time_limit`, and each condition of `check` a `timeout`")
+    if document.owns is not None:
+        what = "`owns` is for `run`"
+        yield Mistake((*where, "owns"), what, "each condition of `check` may have its own")
+    for index, each in enumerate(document.check.values()):
+        if each.owns and (said := filescopes.unresumed(each.owns)):
+            yield Mistake((*where, "check", list(document.check)[index], "owns"), *said)
     for key, is_set in (("pool", document.pool != model.VALIDATION), ("memory", document.memory is not None)):
         if is_set:
             yield Mistake((*where, key), f"`{key}` is for `run`", "leave it out")

@@ -112,7 +112,7 @@ class Changes:
         def told(judged: conditions.Judged, began: float, ended: float) -> None:
             self.session.condition(task.name, judged.name, at, str(judged.outcome), began, ended)
 
-        return conditions.judge(conditions.of(task), worktree.root, told)
+        return conditions.judge(conditions.of(task, self.session.owning), worktree.root, told)
 
     # -- land, and repair
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import filescopes, fragments, owning, patterns, process
+from pipeline import filescopes, fragments, patterns, process
 from pipeline.host import Attempt, Slot
 from pipeline.model import Task
+from pipeline.owning import NotOwned
 from pipeline.results import Outcome
 from pipeline.session import Session
 from pipeline.worktree import GitError
@@ -49,15 +50,10 @@ class Commands:
             commands = self._told(task)
         except fragments.Unfilled as error:
             return Attempt(Outcome.CRASHED, failure=str(error))
-        if task.owns is None:
-            return self._one_by_one(task, commands)
         try:
-            with (
-                self.session.owning.of(task.owns),
-                owning.outputs(commands, self.session.worktrees.scratch) as filled,
-            ):
+            with self.session.owning.of(task.owns, commands) as filled:
                 return self._one_by_one(task, filled)
-        except owning.NotOwned as error:
+        except NotOwned as error:
             return Attempt(Outcome.UNVERIFIED, failure=f"{task.name}: {error}")
 
     def _one_by_one(self, task: Task, commands: Sequence[str]) -> Attempt:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Protocol
 import attrs
 
 from pipeline import model, process
+from pipeline.ended import unfinished
+from pipeline.owning import NotOwned, Owning
 from pipeline.results import Outcome
 
 TAIL = 30  # lines of what a condition said that are kept
@@ -49,6 +50,7 @@ class Command:
     """Shell commands that end with 0."""
 
     condition: model.Condition
+    owning: Owning
     env: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
@@ -60,8 +62,15 @@ class Command:
         return self.condition.hidden
 
     def run(self, place: Path) -> Judged:
+        try:
+            with self.owning.of(self.condition.owns, self.condition.run) as commands:
+                return self._one_by_one(commands, place)
+        except NotOwned as error:
+            return Judged(self.name, Outcome.UNVERIFIED, str(error), self.hidden)
+
+    def _one_by_one(self, commands: Sequence[str], place: Path) -> Judged:
         deadline = time.monotonic() + self.condition.timeout
-        for command in self.condition.run:
+        for command in commands:
             done = process.run(
                 ["sh", "-c", f"exec 2>&1; {command}"], cwd=place, env=process.environment(self.env),
                 timeout=max(0.0, deadline - time.monotonic()),
@@ -73,18 +82,14 @@ class Command:
 
     def _ended(self, done: process.Finished) -> tuple[Outcome, str]:
         """A command that the machine did not let come to its end says nothing about the change."""
-        if done.timed_out:
-            return Outcome.UNVERIFIED, f"no end within {self.condition.timeout:g} s"
-        if done.too_much_output:
-            return Outcome.UNVERIFIED, "more output than can be kept"
-        if done.exit_code < 0:
-            return Outcome.UNVERIFIED, f"killed by {signal.Signals(-done.exit_code).name}"
+        if cut_short := unfinished(done, self.condition.timeout):
+            return Outcome.UNVERIFIED, cut_short.why
         return Outcome.CHECK_FAILED, f"exit status {done.exit_code}"
 
 
-def of(task: model.Task) -> tuple[Condition, ...]:
+def of(task: model.Task, owning: Owning) -> tuple[Condition, ...]:
     """The conditions of a task's check, hidden ones last."""
-    return tuple(Command(each, task.env) for each in task.check)
+    return tuple(Command(each, owning, task.env) for each in task.check)
 
 
 def judge(conditions: Sequence[Condition], place: Path, told: Told) -> tuple[Judged, ...]:

@@ -204,9 +204,8 @@ def _task_mistakes(doc: document.Document, pools: set[str]) -> Iterator[Mistake]
         if first.setdefault(task.name, index) != index:
             what = f"two tasks are called {quoted(task.name)}"
             yield Mistake(("tasks", index, "name"), what, "a name is given once", ("tasks", first[task.name]))
-        if task.owns and task.owns.pause and not task.owns.resume:
-            what = "what is paused stays so: `resume` is missing"
-            yield Mistake(("tasks", index, "owns"), what, "say how the watcher is started again")
+        if task.owns and (said := filescopes.unresumed(task.owns)):
+            yield Mistake(("tasks", index, "owns"), *said)
         if task.pool not in pools:
             yield Mistake(("tasks", index, "pool"), f"no pool is called {quoted(task.pool)}", nearest(task.pool, pools))
 

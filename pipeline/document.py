@@ -130,6 +130,9 @@ class ScopeDocument:
     confidence: Annotated[Literal["high", "medium", "low"] | None, "For `models: by_confidence`"] = None
 
 
+OWNS = "What it has for itself while it runs: a lock over the machine, watchers that pause, {out}"
+
+
 @attrs.frozen
 class OwnsDocument:
     """What commands have for themselves while they run. With it, {out} in them is an empty folder of their own."""
@@ -161,6 +164,7 @@ class ConditionDocument:
     run: Annotated[Commands, "Shell commands, one after another"]
     hidden: Annotated[bool, BOOLEAN, "The agent is told neither of it nor of what it says; such come last"] = False
     timeout: Annotated[float, SECONDS, "Then it is ended, and the change is not verified"] = 3600.0
+    owns: Annotated[OwnsDocument | None, OWNS] = None
 
 
 @attrs.frozen
@@ -199,9 +203,7 @@ class TaskDocument:
         "What must hold of the change, by name and in this order: commands in the project's root",
     ] = attrs.field(factory=dict)
     confidence: Annotated[Literal["high", "medium", "low"], "How sure you are that it will go well"] = "medium"
-    owns: Annotated[OwnsDocument | None, "What it has for itself: a lock over the machine, watchers paused, {out}"] = (
-        None
-    )
+    owns: Annotated[OwnsDocument | None, OWNS] = None
 
 
 @attrs.frozen

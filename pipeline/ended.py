@@ -37,10 +37,10 @@ class Unfinished:
     crash: bool = False  # a program fell over by itself: the machine's fault once, the code's when it happens again
 
 
-def unfinished(done: Finished) -> Unfinished | None:
-    """What kept a command from its end, None where nothing did: it succeeded or failed."""
+def unfinished(done: Finished, limit: float) -> Unfinished | None:
+    """What kept a command from its end, None where nothing did: it succeeded or failed. limit: its seconds."""
     if done.timed_out:
-        return Unfinished(f"no end within {done.seconds:.3g} s")
+        return Unfinished(f"no end within {limit:g} s")
     if done.too_much_memory:
         return Unfinished("more memory than it may take")
     if done.too_much_output:

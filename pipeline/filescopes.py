@@ -14,7 +14,7 @@ import attrs
 from . import model, patterns
 from .checkout import Checkout
 from .contents import Place
-from .document import TaskDocument
+from .document import OwnsDocument, TaskDocument
 from .source import Mistake, Where, quoted
 
 
@@ -101,13 +101,27 @@ def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[
                     mistakes.append(wrong.mistake(where))
             scopes[key] = tuple(spelled)
         links = dict(_links((*scopes["reads"], *scopes["writes"]), checkout))
-        owns = None if document.owns is None else model.Owns(**attrs.asdict(document.owns, recurse=False))
         agent = None if document.agent is None else model.Agent(**attrs.asdict(document.agent, recurse=False))
-        conditions = [model.Condition(name, **attrs.asdict(each)) for name, each in document.check.items()]
+        conditions = [
+            model.Condition(name, **{**attrs.asdict(each, recurse=False), "owns": owned(each.owns)})
+            for name, each in document.check.items()
+        ]
         ordered = tuple(sorted(conditions, key=lambda each: each.hidden))  # hidden ones last, else as declared
-        said = {**attrs.asdict(document, recurse=False), "agent": agent, "check": ordered, "links": links, "owns": owns}
-        found.append(model.Task(**{**said, **scopes}))
+        made = {"agent": agent, "check": ordered, "owns": owned(document.owns), "links": links, **scopes}
+        found.append(model.Task(**{**attrs.asdict(document, recurse=False), **made}))
     return tuple(found), mistakes
+
+
+def owned(document: OwnsDocument | None) -> model.Owns | None:
+    """What a command owns, as the model has it."""
+    return None if document is None else model.Owns(**attrs.asdict(document))
+
+
+def unresumed(owns: OwnsDocument) -> tuple[str, str] | None:
+    """What is wrong with what is paused for good, and what to do."""
+    if owns.pause and not owns.resume:
+        return "what is paused stays so: `resume` is missing", "say how the watcher is started again"
+    return None
 
 
 class _Wrong(Exception):

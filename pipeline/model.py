@@ -139,6 +139,15 @@ class Agent:
 
 
 @attrs.frozen
+class Owns:
+    """What commands have for themselves while they run, beside an output folder, {out} in them."""
+
+    lock: str | None = None  # held over the whole machine: no other run of this user's holds it meanwhile
+    pause: tuple[str, ...] = ()  # shell commands that stop a watcher, before the first
+    resume: tuple[str, ...] = ()  # and that start it again, whatever came of them
+
+
+@attrs.frozen
 class Condition:
     """One thing that must hold of a task's change: a shell command, run in the project's root of a worktree."""
 
@@ -146,15 +155,7 @@ class Condition:
     run: tuple[str, ...]  # one after another
     hidden: bool = False  # the agent is told neither of it nor of what it says
     timeout: float = 3600.0  # seconds
-
-
-@attrs.frozen
-class Owns:
-    """What commands have for themselves while they run, beside an output folder, {out} in them."""
-
-    lock: str | None = None  # held over the whole machine: no other run of this user's holds it meanwhile
-    pause: tuple[str, ...] = ()  # shell commands that stop a watcher, before the first
-    resume: tuple[str, ...] = ()  # and that start it again, whatever came of them
+    owns: Owns | None = None
 
 
 @attrs.frozen

@@ -64,19 +64,24 @@ class Owning:
     home: Path  # the journal
     locks: Path  # of all runs of this user
     root: Path  # where pause and resume run
+    scratch: Callable[[], Path]  # where output folders are
     say: Callable[[str], object] = _say
     _one: threading.Lock = attrs.field(factory=threading.Lock)
     _users: Counter[str] = attrs.field(factory=Counter)
 
     @contextlib.contextmanager
-    def of(self, owns: Owns | None) -> Iterator[None]:
-        """Own it, once it is free. Raises NotOwned; process.Stopped where the run ends meanwhile."""
+    def of(self, owns: Owns | None, commands: Sequence[str] = ()) -> Iterator[tuple[str, ...]]:
+        """Own it, once it is free. Gives the commands that may run then, {out} filled in. Raises NotOwned;
+        process.Stopped where the run ends meanwhile."""
         with contextlib.ExitStack() as stack:
-            if owns and owns.lock:
+            if owns is None:
+                yield tuple(commands)
+                return
+            if owns.lock:
                 stack.enter_context(machine_lock(self.locks, owns.lock, str(self.root), self.say))
-            if owns and (owns.pause or owns.resume):
+            if owns.pause or owns.resume:
                 stack.enter_context(self._paused(owns))
-            yield
+            yield stack.enter_context(_with_output(commands, self.scratch))
 
     def settle(self) -> bool:
         """Resume all that is paused still: what a killed run has left, or this one when it was stopped. False where
@@ -164,10 +169,10 @@ def _holder(note: Path) -> str:
 
 
 @contextlib.contextmanager
-def outputs(commands: Sequence[str], scratch: Path) -> Iterator[tuple[str, ...]]:
+def _with_output(commands: Sequence[str], scratch: Callable[[], Path]) -> Iterator[tuple[str, ...]]:
     """The commands with {out} filled in: an empty folder of their own, gone when they are done."""
     if not any(map(_OUT.search, commands)):
         yield tuple(commands)
         return
-    with tempfile.TemporaryDirectory(prefix="out-", dir=scratch) as folder:
+    with tempfile.TemporaryDirectory(prefix="out-", dir=scratch()) as folder:
         yield tuple(_OUT.sub(lambda _: folder, command) for command in commands)

@@ -210,7 +210,7 @@ class Session:
 
     @functools.cached_property
     def owning(self) -> Owning:
-        return Owning(self.home / "paused", self.places.state / "locks", Path(self.plan.root))
+        return Owning(self.home / "paused", self.places.state / "locks", Path(self.plan.root), lambda: self.scratch)
 
     # -- places of this checkout
 
@@ -258,16 +258,12 @@ class Session:
     def worktree(self, slot: Slot | str) -> Worktree:
         """The worktree of a slot of this run."""
         with self._lock:
-            return self.worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
-
-    @property
-    def worktrees(self) -> Worktrees:
-        assert self._worktrees is not None
-        return self._worktrees
+            assert self._worktrees is not None
+            return self._worktrees.get(slot if isinstance(slot, str) else f"{slot.lane}-{slot.index}")
 
     def empty_folder(self) -> tempfile.TemporaryDirectory[str]:
         """For a program that takes instructions from the files of the folders above it: none of those holds any."""
-        scratch = self.worktrees.scratch
+        scratch = self.scratch
         instructed = any((above / name).exists() for above in scratch.parents for name in INSTRUCTIONS)
         return tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=None if instructed else scratch)
 

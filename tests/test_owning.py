@@ -18,7 +18,7 @@ import pytest
 from pipeline import process
 from pipeline.ended import unfinished
 from pipeline.model import Owns
-from pipeline.owning import NotOwned, Owning, machine_lock, outputs
+from pipeline.owning import NotOwned, Owning, machine_lock
 
 WATCHER = Owns(pause=("echo pause >> log",), resume=("echo resume >> log",))
 HOLDER = """\
@@ -28,7 +28,7 @@ from pipeline import process
 from pipeline.model import Owns
 from pipeline.owning import Owning
 here = Path(sys.argv[1])
-owning = Owning(here / "paused", here / "locks", here)
+owning = Owning(here / "paused", here / "locks", here, lambda: here)
 owns = Owns("build", ("echo pause >> log",), ("echo resume >> log",))
 with process.journal(here / "processes"), owning.of(owns):
     process.run(["sh", "-c", "echo built >> log; echo $$ > build.pid; exec sleep 60"], cwd=here)
@@ -42,7 +42,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def owning(tmp_path: Path, said: list[str]) -> Owning:
-    return Owning(tmp_path / "paused", tmp_path / "locks", tmp_path, said.append)
+    return Owning(tmp_path / "paused", tmp_path / "locks", tmp_path, lambda: tmp_path / "scratch", said.append)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_what_a_signal_kept_from_resuming_is_resumed_when_all_has_ended(owning: 
 
 
 def test_the_next_run_resumes_what_a_killed_one_had_paused(killed: Path) -> None:
-    owning = Owning(killed / "paused", killed / "locks", killed)
+    owning = Owning(killed / "paused", killed / "locks", killed, lambda: killed)
     assert log(killed) == ["pause", "built"]
     with process.journal(killed / "processes") as (ended, _):
         assert ended == 1 and owning.settle()
@@ -212,14 +212,15 @@ def test_a_wait_for_a_lock_ends_at_a_signal(tmp_path: Path, said: list[str]) -> 
 # -- the output folder
 
 
-def test_out_is_an_empty_folder_of_its_own_that_goes_when_the_build_is_done(tmp_path: Path) -> None:
-    with outputs(["make OUT={out}", "echo ${out} $(ls {out})"], tmp_path) as (first, second):
+def test_out_is_an_empty_folder_of_its_own_that_goes_when_the_build_is_done(owning: Owning, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    with owning.of(Owns(), ["make OUT={out}", "echo ${out} $(ls {out})"]) as (first, second):
         folder = Path(first.removeprefix("make OUT="))
         assert second == f"echo ${{out}} $(ls {folder})"
-        assert folder.is_dir() and not list(folder.iterdir()) and folder.parent == tmp_path
-    assert list(tmp_path.iterdir()) == []
-    with outputs(["make"], tmp_path / "nowhere") as commands:
-        assert commands == ("make",)
+        assert folder.is_dir() and not list(folder.iterdir()) and folder.parent == tmp_path / "scratch"
+    assert list((tmp_path / "scratch").iterdir()) == []
+    with owning.of(None, ["echo {out}"]) as commands:
+        assert commands == ("echo {out}",)
 
 
 # -- did the machine let it come to its end?
@@ -238,7 +239,7 @@ def test_out_is_an_empty_folder_of_its_own_that_goes_when_the_build_is_done(tmp_
         ("echo 'cc: fatal error: No space left on device'; exit 1", "cc: fatal error: No space left on device", False),
         ("echo 'x.c:3: internal compiler error: in y'; exit 1", "x.c:3: internal compiler error: in y", True),
         ("echo 'No space left on device'", None, False),  # it succeeded
-        ("sleep 30", "no end within", False),
+        ("sleep 30", "no end within 1 s", False),
         ("no-such-program-anywhere", "a program of it could not be started", True),
     ],
 )  # fmt: skip
@@ -246,7 +247,7 @@ def test_a_build_that_the_machine_could_not_finish_is_neither_pass_nor_fail(
     tmp_path: Path, command: str, why: str | None, crash: bool
 ) -> None:
     done = process.run(["sh", "-c", command], cwd=tmp_path, timeout=1.0 if "sleep" in command else 30.0)
-    found = unfinished(done)
+    found = unfinished(done, 1.0)
     if why is None:
         assert found is None
     else:
@@ -255,7 +256,7 @@ def test_a_build_that_the_machine_could_not_finish_is_neither_pass_nor_fail(
 
 def test_what_took_too_much_memory_says_nothing_of_the_code(tmp_path: Path) -> None:
     words = [sys.executable, "-c", "import time; x = b'x' * (200 << 20); time.sleep(30)"]
-    found = unfinished(process.run(words, cwd=tmp_path, max_memory=100 << 20))
+    found = unfinished(process.run(words, cwd=tmp_path, max_memory=100 << 20), 60.0)
     assert found is not None and (found.why, found.crash) == ("more memory than it may take", False)
 
 
