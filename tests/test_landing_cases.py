@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import re
@@ -659,8 +660,17 @@ def test_a_landing_waits_for_another_ones_end(place: Place, monkeypatch: pytest.
     results: list[dict[str, Landed]] = []
     seen: queue.SimpleQueue[str] = queue.SimpleQueue()  # what the run came to, once all is proved
     holding, land = process.holding, Landing.land
-    monkeypatch.setattr(process, "holding", lambda of: (seen.put(f"waits for {of.lock_file}"), holding(of))[1])
-    monkeypatch.setattr(Landing, "land", lambda *args: (seen.put("lands"), land(*args))[1])
+
+    def hold(of: filelock.BaseFileLock) -> contextlib.AbstractContextManager[None]:
+        seen.put(f"waits for {of.lock_file}")
+        return holding(of)
+
+    def lands(*args: Any) -> Any:
+        seen.put("lands")
+        return land(*args)
+
+    monkeypatch.setattr(process, "holding", hold)
+    monkeypatch.setattr(Landing, "land", lands)
 
     def forget() -> None:
         while not seen.empty():
