@@ -40,7 +40,8 @@ class Step(BaseAction):  # type: ignore[misc]
         if self.words is None:
             return self._key
         given = [f"--{flag}" for flag in self.flags if (self.task.options or {}).get(flag)]
-        return (*(self.task.pos_arg_val or ()), *given)
+        # doit takes what stands behind the first word for a word.
+        return tuple(dict.fromkeys((*(self.task.pos_arg_val or ()), *given)))
 
     def execute(self, out: object = None, err: object = None) -> BaseFail:
         """Only where doit's own runner comes to it: a pool's task that was created while doit ran."""
@@ -65,5 +66,5 @@ def check_pool(task: Any, lanes: schedule.Lanes) -> None:
         raise InvalidTask(f"{task.name}: a task with a pool has one action, a Step")
     words = task.actions[0].words or ()
     for word in task.pos_arg_val or ():
-        if word not in words:
+        if word not in words and word not in [f"--{flag}" for flag in task.actions[0].flags]:
             raise InvalidTask(f"{task.name}: {word!r} is none of {', '.join(words)}")

@@ -295,6 +295,7 @@ def read(data: Any) -> Reading:
             found = [(mistake, reading.original(culprit)) for mistake, culprit in _mistakes(error, ())]
         new = reading.originals(mistake for mistake, _ in found)
         left_out = reading.left_out | {culprit for _, culprit in found}
+        assert left_out != reading.left_out, f"nothing is left out for {new}"  # it would be read so for ever
         reading = Reading(None, (*reading.mistakes, *new), left_out)
         if () in left_out:
             return reading

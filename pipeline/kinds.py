@@ -331,7 +331,7 @@ def _mapping_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
                     what = f"{error.what} for a key" if error.show else error.what
                     raise Unexpected(what, error.remedy, show=False) from None
                 right[key] = converter.structure(item, value_type)
-            except Unexpected as error:
+            except (Unexpected, cattrs.BaseValidationError) as error:
                 error.add_note(IterableValidationNote("", key, type_))
                 wrong.append(error)
         if wrong:

@@ -17,7 +17,7 @@ from .model import Lint
 from .process import Finished
 
 HEADER = """\
-# Findings that are known. One a line: path, rule, hash of the lines beside it, text of its line; between tabs, sorted.
+# Findings that are known. One a line: path, rule, text of its line, hash of the lines beside it; between tabs, sorted.
 # `doit lint --accept` writes it; what is mended goes by itself. Keep all lines of both sides in a merge.
 """
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -29,8 +29,8 @@ class Entry:
 
     path: str
     what: str
-    around: str
     text: str
+    around: str = ""
 
     @property
     def same(self) -> tuple[str, str, str]:
@@ -53,7 +53,7 @@ class Judged:
 
 
 def as_entry(finding: Finding) -> Entry:
-    return Entry(finding.path, finding.what, finding.around, finding.text)
+    return Entry(finding.path, finding.what, finding.text, finding.around)
 
 
 def judge(found: Sequence[Finding], baseline: Iterable[Entry], renamed: Mapping[str, str] | None = None) -> Judged:
@@ -91,7 +91,7 @@ class BadBaseline(Exception):
 
 
 def dump(entries: Iterable[Entry]) -> str:
-    lines = sorted("\t".join(map(_escaped, (e.path, e.what, e.around, e.text))) for e in entries)
+    lines = sorted("\t".join(map(_escaped, (e.path, e.what, e.text, e.around))) for e in entries)
     return HEADER + "".join(f"{line}\n" for line in lines)
 
 
@@ -102,7 +102,7 @@ def load(text: str) -> tuple[Entry, ...]:
         line = line.removesuffix("\r")
         if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", line):
             raise BadBaseline(number, "a merge was left unfinished")
-        if not line.strip() or line.startswith("# "):
+        if line.startswith("# ") or ("\t" not in line and not line.strip()):
             continue
         fields = line.split("\t")
         if len(fields) != 4:

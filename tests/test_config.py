@@ -414,7 +414,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "compose, engine, generate, land, models, pools, project, scopes, store, tasks, version"
+SECTIONS = "compose, engine, generate, land, lint, models, pools, project, scopes, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {
@@ -467,7 +467,7 @@ SHAPE = {
     "a list": (
         "- a\n",
         [
-            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, compose, got a list"
+            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, lint, compose, got a list"
         ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),
@@ -1001,8 +1001,8 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
 
     found = list(objects(config.schema()))
     # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
-    # agent, a condition, what these two own.
-    assert len(found) == 17
+    # agent, a condition, what these two own, a linter alone and one of several.
+    assert len(found) == 19
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())
@@ -1126,3 +1126,19 @@ def test_a_changed_document_is_a_plan_or_mistakes_and_what_the_schema_refuses_is
 @given(changed_texts())
 def test_a_changed_text_is_a_plan_or_mistakes(shop: Path, raw: bytes) -> None:
     outcome(shop, raw)
+
+
+def test_a_wrong_key_in_one_of_many_named_values_is_told_with_its_name(project: Path) -> None:
+    """A mistake whose place was not found was looked for again, for ever."""
+    assert problems_in(
+        project,
+        "version: 1\nmodels: {names: {large: {modle: x}}}\nlint: {l: {run: x, format: lines, baselin: b}}\n"
+        "tasks:\n  - {name: t, agent: do it now, writes: [a.c], check: {a: {rn: x}, b: {run: x, hiden: true}}}\n",
+    ) == [
+        "2: models.names.large.modle: no key 'modle' here; did you mean 'model'?",
+        "3: lint.l: `baseline` is missing: the file of known findings; `doit lint --accept` writes it",
+        "3: lint.l.baselin: no key 'baselin' here; did you mean 'baseline'?",
+        "5: tasks[0].check.a: `run` is missing: shell commands, one after another",
+        "5: tasks[0].check.a.rn: no key 'rn' here; did you mean 'run'?",
+        "5: tasks[0].check.b.hiden: no key 'hiden' here; did you mean 'hidden'?",
+    ]

@@ -126,16 +126,15 @@ def test_a_baseline_is_read_as_it_was_written_however_it_is_merged(entries: list
     assert lint.load(text) == tuple(lint.load(lint.dump(reversed(entries))))
     assert Counter(lint.load(text)) == Counter(entries)
     assert Counter(lint.load(text.replace("\n", "\r\n"))) == Counter(entries), "as git writes it on other systems"
-    body = text.removeprefix(lint.HEADER).splitlines(keepends=True)
-    assert Counter(lint.load("".join(reversed(body)) + text)) == Counter(entries + entries)
+    body = text.removeprefix(lint.HEADER).split("\n")
+    assert Counter(lint.load("\n".join(reversed(body)) + "\n" + text)) == Counter(entries + entries)
 
 
 def test_a_baseline_is_a_line_a_finding_sorted_and_without_line_numbers() -> None:
     found = in_text(["x", "", "  bad\t 2", "y", "bad 1"])
     first, second = lint.dump(map(as_entry, found)).removeprefix(lint.HEADER).splitlines()
     assert first.split("\t")[:2] == ["a.c", "R"] == second.split("\t")[:2]
-    assert {line.split("\t")[3] for line in (first, second)} == {"bad 1", "bad 2"}
-    assert sorted((first, second)) == [first, second]
+    assert [line.split("\t")[2] for line in (first, second)] == ["bad 1", "bad 2"]
 
 
 @pytest.mark.parametrize(
@@ -298,7 +297,7 @@ def test_a_tool_that_did_not_come_to_its_end_verifies_nothing(
 # --- doit lint
 
 SOURCE = """\
-
+import os
 import sys
 
 
@@ -308,7 +307,7 @@ def f():
 PLAN = f"""\
 version: 1
 lint:
-  ruff: {{run: {RUFF} --output-format sarif ., format: sarif, baseline: lint/ruff.txt}}
+  ruff: {{run: "{RUFF} --output-format sarif .", format: sarif, baseline: lint/ruff.txt}}
   brief:
     run: {RUFF} --output-format concise .
     format: regex
@@ -393,7 +392,7 @@ def test_a_linter_with_known_findings_is_green_whatever_its_exit_code_and_only_n
 def test_a_linter_that_breaks_is_unverified_and_its_baseline_stays_as_it_was(place: World) -> None:
     place.doit("lint", "ruff", "--accept")
     before = place.read("lint/ruff.txt")
-    place.edit("tasks.yaml", f"run: {RUFF} --output-format sarif .", "run: 'echo half >&2; kill -9 $$'")
+    place.edit("tasks.yaml", f'run: "{RUFF} --output-format sarif ."', "run: 'echo half >&2; kill -9 $$'")
     done = place.doit("lint", "ruff", code=1)
     assert "ruff: unverified: killed by signal 9\n  half" in done.out
     assert "unverified: ruff; see above" in done.both
@@ -403,9 +402,9 @@ def test_a_linter_that_breaks_is_unverified_and_its_baseline_stays_as_it_was(pla
     done = place.doit("lint", "ruff", "--accept", code=1)
     assert "nothing is accepted, and lint/ruff.txt is as it was" in done.out
     assert place.read("lint/ruff.txt") == before
-    place.edit("tasks.yaml", "run: 'echo half >&2; kill -9 $$'", "run: 'echo Traceback; exit 1'")
+    place.edit("tasks.yaml", "run: 'echo half >&2; kill -9 $$'", "run: 'echo half; exit 1'")
     assert "exit code 1, and what it said is no SARIF: it is not JSON" in place.doit("lint", "ruff", code=1).out
-    place.edit("tasks.yaml", "run: 'echo Traceback; exit 1'", "run: 'echo new > a.txt; echo {\\\"runs\\\": []}'")
+    place.edit("tasks.yaml", "run: 'echo half; exit 1'", "run: 'echo new > a.txt; echo {\\\"runs\\\": []}'")
     done = place.doit("lint", "ruff", code=1)
     assert "a linter changed files: a.txt" in done.both
 

@@ -73,7 +73,7 @@ def _write(session: Session, linted: Linted, accept: bool) -> str:
         return f"\n  nothing is accepted, and {baseline} is as it was" if accept else ""
     moved = sum(finding.path != entry.path for finding, entry in judged.known)
     if accept:
-        entries = tuple(lint.as_entry(finding) for finding in linted.found)
+        entries = (*judged.kept, *map(lint.as_entry, judged.new))
         said = f"{len(entries)} accepted into {baseline}: {len(judged.new)} more, {len(judged.gone)} gone"
     elif judged.new:  # what has gone may be what is new, edited: it is known again when that is taken back
         hint = f"there is no {baseline} yet; `doit lint --accept` begins one with these"
