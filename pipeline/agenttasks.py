@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import analysis, filescopes, model
+from pipeline import analysis, filescopes, lintplan, model
 from pipeline.checkout import Checkout, NoFiles
 from pipeline.document import TaskDocument
 from pipeline.patterns import unescape
@@ -33,6 +33,7 @@ def tasks(
         if task.agent is not None:
             mistakes += _mistakes(document, where)
             mistakes += _never_committed(task, where, checkout)
+            mistakes += _lint_mistakes(document, task, where, checkout)
             try:
                 task = attrs.evolve(task, agent=attrs.evolve(task.agent, brief=_brief(task.agent.brief, checkout)))
             except _NoBrief as error:
@@ -81,6 +82,13 @@ def _mistakes(document: TaskDocument, where: Where) -> Iterator[Mistake]:
     for key, is_set in (("pool", document.pool != model.VALIDATION), ("memory", document.memory is not None)):
         if is_set:
             yield Mistake((*where, key), f"`{key}` is for `run`", "leave it out")
+
+
+def _lint_mistakes(document: TaskDocument, task: model.Task, where: Where, checkout: Checkout) -> Iterator[Mistake]:
+    for made in task.check:
+        place = (*where, "check", made.name)
+        may_write = functools.partial(filescopes.may_write, task)
+        yield from lintplan.condition_mistakes(place, document.check[made.name], made, may_write, checkout)
 
 
 def _never_committed(task: model.Task, where: Where, checkout: Checkout) -> Iterator[Mistake]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -52,7 +51,7 @@ class Round:
         models = self.session.plan.models
         config, attempt = self.session.plan.generate.of_round(self.round)
         choice = of_scope(models, self.scope, config)
-        patience = Patience(choice, models.tries, models.backoff, lambda seconds: _wait(slot, seconds))
+        patience = Patience(choice, models.tries, models.backoff, slot.wait)
         # Of the model that is wanted, whichever answers: what one lower down has answered is not asked again.
         generator = _generator(config, choice)
         identity = {**generator.key(), "template": generator.template_version}
@@ -86,10 +85,8 @@ class Round:
         unique = {t.title: t for t in reversed(tests)}
         fields: dict[str, object] = {
             "calls": len(self.spent), "tokens": _summed(self.spent), "kept_replies": len(set(kept)),
-            **choice.event, "waited": round(patience.waited, 3), "gateway_failures": patience.failures,
+            **patience.event,
         }  # fmt: skip
-        if patience.choice is not choice:
-            fields["stepped_down"] = patience.choice.event
         return Candidates(outcome, detail, tuple(reversed(unique.values())), tuple(dropped)), fields
 
     # -- what is asked
@@ -219,17 +216,6 @@ class Round:
 
 def _generator(config: GeneratorConfig, choice: Choice) -> Generator:
     return GENERATORS[config.use](choice.of(config))
-
-
-def stepped(fields: Mapping[str, Any]) -> str:
-    """For people, where another model answered than the one that was wanted."""
-    lower = fields.get("stepped_down")
-    return f" ({lower['model']}, {lower['chosen_by']})" if lower else ""
-
-
-def _wait(slot: Slot, seconds: float) -> None:
-    with slot.lent():
-        process.pause(seconds)
 
 
 def _reread(ask: Ask) -> dict[str, object]:

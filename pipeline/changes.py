@@ -13,6 +13,7 @@ import attrs
 
 from pipeline import conditions, drafts, process
 from pipeline.branch import DRAFT, TASK, mark_of
+from pipeline.choice import stepped
 from pipeline.drafting import Drafting
 from pipeline.drafts import Applied, Checked, Draft, Failure, TaskLanded, hash_of
 from pipeline.host import Attempt, CannotGoOn, Leg, Slot
@@ -71,9 +72,9 @@ class Changes:
         line = f"{draft.outcome}: {draft.detail.splitlines()[0] if draft.detail else ''}"
         if draft.outcome is Outcome.OK:
             line = f"{len(draft.files)} files changed" + (f" by {draft.model}" if draft.model else "")
-        config = drafting.agent.config
-        asked = {"agent": config.use, "model": config.model, "effort": config.effort, "confidence": task.confidence}
-        return Attempt(draft.outcome, line=line, fields={**asked, "files": len(draft.files), "detail": draft.detail})
+        asked = {"agent": drafting.agent.config.use, **drafting.patience.event, "confidence": task.confidence}
+        fields = {**asked, "files": len(draft.files), "detail": draft.detail}
+        return Attempt(draft.outcome, line=f"{line}{stepped(fields)}", fields=fields)
 
     # -- check
 
@@ -110,7 +111,7 @@ class Changes:
         """at: check, or rerun where the same change was judged on another tree before."""
 
         def told(judged: conditions.Judged, began: float, ended: float) -> None:
-            self.session.condition(task.name, judged.name, at, str(judged.outcome), began, ended)
+            self.session.condition(task.name, at, judged, began, ended)
 
         return conditions.judge(conditions.of(task, self.session.owning), worktree.root, told)
 
@@ -169,7 +170,7 @@ class Changes:
         (key,) = keys
         task = self.session.tasks[str(key)]
         draft, failure = self._read(task, "draft.json", Draft), self._read(task, "failure.json", Failure)
-        drafting = Drafting.of(self.session, task, slot)
+        drafting = Drafting.of(self.session, task, slot, "repair")
         try:
             tip = self._tip()
             repaired = drafting.draft(drafting.repair(tip, self._applied(draft, tip).tree, failure))

@@ -13,12 +13,13 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from .model import INHERIT, Confidence, GeneratorConfig, ModelsConfig, Scope, Wish
+from .model import INHERIT, Agent, Confidence, GeneratorConfig, ModelsConfig, Scope, Task, Wish
 from .results import Outcome
 
 GATEWAY = frozenset((Outcome.RATE_LIMITED, Outcome.OVERLOADED))  # the same call may do in a moment
 LANE = frozenset((Outcome.SESSION_LIMIT, Outcome.NOT_LOGGED_IN))  # no call of this program does until somebody acts
 LONGEST = 300.0  # seconds of one back-off
+C = TypeVar("C", GeneratorConfig, Agent)
 _SURENESS: Mapping[Confidence | None, int] = {"low": 0, "medium": 1, None: 1, "high": 2}
 
 
@@ -32,8 +33,8 @@ class Choice:
     name: str = INHERIT  # what the plan calls the model
     below: Choice | None = None  # one step down the ladder, where there is one
 
-    def of(self, config: GeneratorConfig) -> GeneratorConfig:
-        """The generator that asks it."""
+    def of(self, config: C) -> C:
+        """The generator, or agent, that asks it."""
         return attrs.evolve(config, model=self.model, effort=self.effort)
 
     @property
@@ -103,6 +104,25 @@ def of_group(models: ModelsConfig, lane: str, members: Sequence[Member]) -> Choi
     return attrs.evolve(chosen, why=f"{chosen.why}; least confident of {len(members)}: {least.name}")
 
 
+def of_task(models: ModelsConfig, lane: str, task: Task, group: Sequence[Task] = ()) -> Choice:
+    """The choice for an agent's task. group: the tasks that write a file of its in common, itself among them."""
+    agent = task.agent
+    assert agent is not None
+
+    def member(each: Task) -> Member:
+        wish = Wish(each.agent.model, each.agent.effort) if each.agent else Wish()
+        return Member(each.name, ((f"task {each.name}", wish),), each.confidence)
+
+    same = [each for each in group if each.agent and (each.agent.use, each.agent.run) == (agent.use, agent.run)]
+    return of_group(models, lane, [member(task)] if agent.model or not same else list(map(member, same)))
+
+
+def stepped(fields: Mapping[str, Any]) -> str:
+    """For people, where by an event another model answered than the one that was wanted."""
+    lower = fields.get("stepped_down")
+    return f" ({lower['model']}, {lower['chosen_by']})" if lower else ""
+
+
 class Answer(Protocol):
     """What a call came to."""
 
@@ -129,7 +149,14 @@ class Patience:
     jitter: Callable[[], float] = random.random
     waited: float = 0.0  # seconds, of all calls together
     failures: int = 0  # of the gateway
+    _wanted: Choice = attrs.field(init=False, default=attrs.Factory(lambda self: self.choice, takes_self=True))
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """What the ledger says of it: who was wanted and why, and what the gateway cost."""
+        lower = {} if self.choice is self._wanted else {"stepped_down": self.choice.event}
+        return {**self._wanted.event, "waited": round(self.waited, 3), "gateway_failures": self.failures, **lower}
 
     def insist(self, call: Callable[[Choice], A]) -> tuple[A, str]:
         """What `call` comes to at last: on the same model again while the gateway fails, then on the one below it. With

@@ -9,8 +9,9 @@ from typing import Protocol
 
 import attrs
 
-from pipeline import model, process
+from pipeline import linting, model, process
 from pipeline.ended import unfinished
+from pipeline.lint import BadBaseline
 from pipeline.owning import NotOwned, Owning
 from pipeline.results import Outcome
 
@@ -87,9 +88,44 @@ class Command:
         return Outcome.CHECK_FAILED, f"exit status {done.exit_code}"
 
 
+@attrs.frozen
+class Linter:
+    """A linter that finds nothing but what its baseline has, as the change has it; the baseline stays as it is."""
+
+    condition: model.Condition
+    lint: model.Lint
+    owning: Owning
+    env: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.condition.name
+
+    @property
+    def hidden(self) -> bool:
+        return self.condition.hidden
+
+    def run(self, place: Path) -> Judged:
+        try:
+            with self.owning.of(self.condition.owns, self.condition.run) as (command,):
+                told = attrs.evolve(self.lint, run=command)
+                renames = linting.renames_in(place, self.lint.baseline)
+                linted = linting.run(told, place, renames, self.env)
+        except NotOwned as error:
+            return Judged(self.name, Outcome.UNVERIFIED, str(error), self.hidden)
+        except (OSError, BadBaseline) as error:
+            return Judged(self.name, Outcome.UNVERIFIED, f"{self.lint.baseline} cannot be read: {error}", self.hidden)
+        outcome = Outcome.CHECK_FAILED if linted.outcome is Outcome.NEW_FINDINGS else linted.outcome
+        said = linted.text.removeprefix(f"{self.lint.name}: ")  # the two facts, also where it holds
+        return Judged(self.name, outcome, said, self.hidden)
+
+
 def of(task: model.Task, owning: Owning) -> tuple[Condition, ...]:
     """The conditions of a task's check, hidden ones last."""
-    return tuple(Command(each, owning, task.env) for each in task.check)
+    return tuple(
+        Linter(each, each.lint, owning, task.env) if each.lint else Command(each, owning, task.env)
+        for each in task.check
+    )
 
 
 def judge(conditions: Sequence[Condition], place: Path, told: Told) -> tuple[Judged, ...]:

@@ -18,6 +18,7 @@ from .kinds import (
     BYTES,
     CONDITION,
     COUNT,
+    EXIT_CODE,
     LINES,
     NAME,
     ONE_OR_MANY,
@@ -41,7 +42,7 @@ from .kinds import (
     Single,
     Unexpected,
 )
-from .lintplan import LintDocument
+from .lintplan import EXIT_OF_LINT, PATTERN_OF_LINT, Format, LintDocument
 from .source import Mistake, Where, nearest, quoted
 from .wishes import ModelsDocument
 
@@ -165,6 +166,10 @@ class ConditionDocument:
     hidden: Annotated[bool, BOOLEAN, "The agent is told neither of it nor of what it says; such come last"] = False
     timeout: Annotated[float, SECONDS, "Then it is ended, and the change is not verified"] = 3600.0
     owns: Annotated[OwnsDocument | None, OWNS] = None
+    format: Annotated[Format | None, "Of a linter: how it says findings, of which only new ones fail"] = None
+    baseline: Annotated[str | None, PATTERN, "Of a linter: the file of known findings, as the change has it"] = None
+    pattern: Annotated[str | None, LINES, PATTERN_OF_LINT] = None
+    exit: Annotated[tuple[Annotated[int, EXIT_CODE], ...] | None, EXIT_OF_LINT] = None
 
 
 @attrs.frozen
@@ -202,7 +207,9 @@ class TaskDocument:
         Mapping[Annotated[str, CONDITION], Annotated[ConditionDocument, Short("run")]],
         "What must hold of the change, by name and in this order: commands in the project's root",
     ] = attrs.field(factory=dict)
-    confidence: Annotated[Literal["high", "medium", "low"], "How sure you are that it will go well"] = "medium"
+    confidence: Annotated[
+        Literal["high", "medium", "low"] | None, "How sure you are that it will go well, for `models: by_confidence`"
+    ] = None
     owns: Annotated[OwnsDocument | None, OWNS] = None
 
 

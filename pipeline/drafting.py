@@ -14,11 +14,12 @@ from typing import Any
 
 import attrs
 
-from pipeline import drafts, filescopes, fragments, patterns, process, scratch
+from pipeline import drafts, filescopes, fragments, model, patterns, process, scratch
 from pipeline import slot as client
 from pipeline.agents import AGENTS, Agent
 from pipeline.agents.base import MAX_STREAM, total
 from pipeline.calls import Call, read_note
+from pipeline.choice import Choice, Patience, of_task
 from pipeline.drafts import Draft, FileChange
 from pipeline.generators import NOT_MEASURED, Reply
 from pipeline.host import Slot
@@ -52,11 +53,21 @@ class Drafting:
     task: Task
     slot: Slot
     agent: Agent
+    patience: Patience
 
     @classmethod
-    def of(cls, session: Session, task: Task, slot: Slot) -> Drafting:
-        assert task.agent is not None
-        return cls(session, task, slot, AGENTS[task.agent.use](task.agent))
+    def of(cls, session: Session, task: Task, slot: Slot, lane: str = "draft") -> Drafting:
+        choice, models = choice_of(session, task, lane), session.plan.models
+        patience = Patience(choice, models.tries, models.backoff, slot.wait)
+        return cls(session, task, slot, agent_of(task, choice), patience)
+
+    def _asking(self, choice: Choice) -> Drafting:
+        """The same of one model alone."""
+        return attrs.evolve(self, agent=agent_of(self.task, choice))
+
+    @property
+    def who(self) -> str:
+        return who_of(self.agent.config)
 
     # -- what is asked
 
@@ -67,7 +78,7 @@ class Drafting:
     def first(self, base: str) -> Asked:
         """The task's brief, on a commit."""
         states = states_of(self.task, self.session.repository.files(base))
-        identity = {"asked": self.asked, "who": who_of(self.task), "wording": WORDING, "base": digest(states)}
+        identity = {"asked": self.asked, "wording": WORDING, "base": digest(states)}
         return Asked("draft", self._prompt(()), identity, base, base)
 
     def repair(self, base: str, tree: str, failure: drafts.Failure) -> Asked:
@@ -79,14 +90,14 @@ class Drafting:
         ]  # fmt: skip
         states = states_of(self.task, self.session.repository.files(base))
         identity = {
-            "asked": self.asked, "who": who_of(self.task), "wording": WORDING, "base": digest(states),
+            "asked": self.asked, "wording": WORDING, "base": digest(states),
             "draft": failure.draft, "failure": f"{failure.outcome}: {failure.name}",
         }  # fmt: skip
         return Asked("repair", self._prompt(said), identity, base, tree)
 
     def _prompt(self, more: Sequence[str]) -> str:
         task = self.task
-        shown = [f"- {each.name}: {'; '.join(each.run)}" for each in task.check if not each.hidden]
+        shown = [f"- {each.told}" for each in task.check if not each.hidden]
         shares = fragments.of(task, self.session.plan.compose)
         rules = [
             "You are in a git worktree made for this task alone, in the project's root.",
@@ -102,8 +113,24 @@ class Drafting:
     # -- the call
 
     def draft(self, asked: Asked) -> Draft:
-        """The change that answers: the kept one where there is one, else that of a call."""
-        session, name = self.session, digest({"prompt": "agent", **asked.identity})[:32]
+        """The change that answers: the kept one where there is one, else that of a call; of the model that is wanted,
+        or where the gateway goes on failing of the one below it."""
+        below = self.patience.choice.below
+        if below is not None:  # a run that was killed may have come down to that one
+            lower = self._asking(below)
+            if (kept := lower.kept(lower._name(asked))) is not None and kept.asked == self.asked:
+                return attrs.evolve(kept, who=self.who)
+        draft, given_up = self.patience.insist(lambda choice: self._asking(choice)._drafted_by_call(asked))
+        if given_up:
+            draft = attrs.evolve(draft, outcome=Outcome.EXHAUSTED, detail=given_up)
+        return attrs.evolve(draft, who=self.who)
+
+    def _name(self, asked: Asked) -> str:
+        """Of the reply."""
+        return digest({"prompt": "agent", "who": self.who, **asked.identity})[:32]
+
+    def _drafted_by_call(self, asked: Asked) -> Draft:
+        session, name = self.session, self._name(asked)
         found = _Found()
 
         def noted() -> Mapping[str, object]:
@@ -115,7 +142,7 @@ class Drafting:
             drafts.keep(session.repository, files, lambda oid: session.replies.blob(name, oid))
             write_bytes(session.replies.blob(name, "patch"), patch)
             states = states_of(self.task, session.repository.files(asked.base))
-            found.noted = {"asked": self.asked, "who": who_of(self.task), "base": states}
+            found.noted = {"asked": self.asked, "who": self.who, "base": states}
             found.noted = {**found.noted, "files": converter.unstructure(files)}
             return found.noted
 
@@ -266,10 +293,20 @@ def asked_of(task: Task) -> str:
     return digest({"brief": brief, "reads": list(task.reads), "writes": list(task.writes)})
 
 
-def who_of(task: Task) -> str:
+def choice_of(session: Session, task: Task, lane: str = "draft") -> Choice:
+    """Whom the plan asks: tasks that write one file in common share their agent's model."""
+    group = next((names for names in session.order.groups if task.name in names), ())
+    return of_task(session.plan.models, lane, task, [session.tasks[name] for name in group])
+
+
+def agent_of(task: Task, choice: Choice) -> Agent:
+    assert task.agent is not None
+    return AGENTS[task.agent.use](choice.of(task.agent))
+
+
+def who_of(agent: model.Agent) -> str:
     """Hash of whom the plan asks."""
-    agent = task.agent
-    return digest([agent.use, agent.model, agent.effort, list(agent.run)] if agent else [])
+    return digest([agent.use, agent.model, agent.effort, list(agent.run)])
 
 
 def states_of(task: Task, states: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from . import model, patterns
 from .checkout import Checkout
 from .contents import Place
 from .document import OwnsDocument, TaskDocument
+from .lintplan import of_condition
 from .source import Mistake, Where, quoted
 
 
@@ -103,7 +104,9 @@ def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[
         links = dict(_links((*scopes["reads"], *scopes["writes"]), checkout))
         agent = None if document.agent is None else model.Agent(**attrs.asdict(document.agent, recurse=False))
         conditions = [
-            model.Condition(name, **{**attrs.asdict(each, recurse=False), "owns": owned(each.owns)})
+            model.Condition(
+                name, each.run, each.hidden, each.timeout, owned(each.owns), of_condition(name, each, checkout)
+            )
             for name, each in document.check.items()
         ]
         ordered = tuple(sorted(conditions, key=lambda each: each.hidden))  # hidden ones last, else as declared

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.contents import Contents
-from pipeline.drafting import asked_of, states_of, who_of
+from pipeline.drafting import agent_of, asked_of, choice_of, states_of, who_of
 from pipeline.drafts import Checked, Draft, TaskLanded, hash_of
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
@@ -103,7 +103,7 @@ class Freshness:
         if found is None or found.outcome is not Outcome.OK or found.asked != asked_of(task):
             return False
         good = landed is not None and landed.outcome is Outcome.OK and landed.draft == hash_of(found)
-        if not good and found.who != who_of(task):
+        if not good and found.who != who_of(agent_of(task, choice_of(self.session, task)).config):
             return False
         try:
             branch = self._on_head()

@@ -84,6 +84,11 @@ class Slot:
         """Hold one more slot of the lane if one is free now; False, without waiting, if not."""
         return self._slots.extra(self.lane) if self._slots else contextlib.nullcontext(False)
 
+    def wait(self, seconds: float) -> None:
+        """Do nothing for that long, with the place lent. Raises process.Stopped."""
+        with self.lent():
+            process.pause(seconds)
+
     def lent(self) -> contextlib.AbstractContextManager[None]:
         """Let somebody else have a place in the lane for the length of a wait. Leaving takes as long as it takes until
         a place is free again. Raises process.Stopped where the run ends before that."""

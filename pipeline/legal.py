@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from . import model
-from .choice import Choice, of_scope
+from .choice import Choice, of_scope, of_task
 from .document import Document
 from .source import Mistake, Where, listed, quoted
 from .wishes import ModelsDocument, WishDocument
@@ -51,6 +51,10 @@ def mistakes(doc: Document) -> Iterator[Mistake]:
         efforts = model.EFFORTS.get(generator.use)
         wish = WishDocument(generator.model, generator.effort)
         yield from wish_mistakes(("generate", "with", index), declared, wish, efforts)
+    for index, task in enumerate(doc.tasks):
+        if task.agent is not None:
+            wish = WishDocument(task.agent.model, task.agent.effort)
+            yield from wish_mistakes(("tasks", index, "agent"), declared, wish, model.EFFORTS.get(task.agent.use))
     for index, scope in enumerate(doc.scopes):
         yield from wish_mistakes(("scopes", index), declared, WishDocument(scope.model, scope.effort))
 
@@ -78,6 +82,11 @@ def choice_mistakes(plan: model.Plan) -> Iterator[Mistake]:
             if not generator.embedded:
                 choice = of_scope(plan.models, scope, generator)
                 told.update(dict.fromkeys(effort_mistakes(("generate", "with", index), generator.use, choice)))
+    for index, task in enumerate(plan.tasks):
+        if task.agent is not None:
+            choices = [of_task(plan.models, lane, task) for lane in ("draft", "repair")]
+            where = ("tasks", index, "agent")
+            told.update(dict.fromkeys(m for each in choices for m in effort_mistakes(where, task.agent.use, each)))
     yield from told
 
 

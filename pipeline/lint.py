@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from .ended import unfinished
 from .findings import Finding
 from .model import Lint
 from .process import Finished
@@ -125,12 +126,10 @@ def _unescaped(text: str) -> str:
 
 def unverified(lint: Lint, done: Finished, findings: int) -> str:
     """Why nothing can be said of what a tool found, "" where it can: two facts, how it ended and what it said."""
-    if done.timed_out:
-        return f"no end within {lint.timeout:g} s"
-    if done.too_much_output:
-        return "more output than can be kept"
-    if done.exit_code < 0 or (done.exit_code > 128 and done.exit_code not in lint.exit):  # as a shell says it
-        return f"killed by signal {-done.exit_code if done.exit_code < 0 else done.exit_code - 128}"
+    # A finding may quote code that speaks of what else would be a sign.
+    told = attrs.evolve(done, out=b"", err=b"") if findings else done
+    if done.exit_code not in (126, 127) and (cut_short := unfinished(told, lint.timeout)):
+        return cut_short.why
     if done.exit_code not in lint.exit:
         said = ", ".join(map(str, lint.exit))
         remedy = "" if done.exit_code in (126, 127) else f"; if that is how it says findings, add it to `exit` ({said})"

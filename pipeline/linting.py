@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from pipeline.findings import Finding, Unreadable, read
 from pipeline.lint import Entry, Judged
 from pipeline.model import Lint
 from pipeline.results import Outcome
-from pipeline.worktree import GitError, Repository
+from pipeline.worktree import GitError, Repository, git
 
 Renames = Callable[[Collection[str]], Mapping[str, str]]  # files that are gone -> what those of them are called now
 SHOWN = 50  # new findings
@@ -100,25 +99,25 @@ def _lines(root: Path, path: str) -> Sequence[str] | None:
         return None
 
 
-def git_renames(repository: Repository, baseline: str, tree: str) -> Renames:
-    """By git: since the baseline was last committed, up to `tree`."""
+def renames_to(repository: Repository, baseline: str, tree: str) -> Renames:
+    """By git: from when the baseline was last committed to a tree of the project's repository."""
+    return lambda lost: _renamed(Path(repository.project), baseline, lost, tree)
 
-    def renames(lost: Collection[str]) -> Mapping[str, str]:
-        try:
-            place = f":(top,literal){repository.prefix}{baseline}"
-            since = repository.git("log", "-1", "--format=%H", "HEAD", "--", place, ok=(0, 128)).text.strip() or "HEAD"
-            said = repository.git(
-                "diff-tree", "-r", "-z", "--name-status", "--find-renames", "--diff-filter=R", since, tree
-            ).out.decode(errors="surrogateescape")  # fmt: skip
-        except GitError:
-            return {}
-        fields = iter(said.split("\0"))
-        found = {}
-        for status in fields:
-            if status.startswith("R"):
-                before, now = (posixpath.relpath(next(fields), repository.prefix or ".") for _ in range(2))
-                if before in lost:
-                    found[before] = now
-        return found
 
-    return renames
+def renames_in(place: Path, baseline: str) -> Renames:
+    """By git: from when the baseline was last committed to the files of a worktree whose project is at `place`."""
+    return lambda lost: _renamed(place, baseline, lost)
+
+
+def _renamed(place: Path, baseline: str, lost: Collection[str], *to: str) -> Mapping[str, str]:
+    try:
+        since = git(place, "log", "-1", "--format=%H", "HEAD", "--", f":(literal){baseline}", ok=(0, 128)).text.strip()
+        said = git(
+            place, "diff", "-z", "--name-status", "--find-renames", "--diff-filter=R", "--relative",
+            since or "HEAD", *to,
+        ).out.decode(errors="surrogateescape")  # fmt: skip
+    except GitError:
+        return {}
+    fields = iter(said.split("\0"))
+    pairs = [(next(fields), next(fields)) for status in fields if status.startswith("R")]
+    return {before: now for before, now in pairs if before in lost}

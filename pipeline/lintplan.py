@@ -1,8 +1,8 @@
 """`lint` of tasks.yaml: as it's written, what is wrong with it, what it means. Reads the baselines that there are."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import attrs
 
@@ -11,6 +11,12 @@ from .checkout import Checkout
 from .kinds import EXIT_CODE, LINES, PATTERN, SECONDS
 from .source import Mistake, Where, listed, quoted
 
+if TYPE_CHECKING:
+    from .document import ConditionDocument  # which is made of what is here
+
+Format = Literal["sarif", "regex", "lines"]
+PATTERN_OF_LINT = "For `format: regex`: groups of the names path, line, rule and message say what is what"
+EXIT_OF_LINT = "Exit codes with which it has come to its end, 0 and 1 if left out; any other is a crash"
 GROUPS = ("path", "line", "rule", "message")
 REMEDY = "mend it, or delete it and run `doit lint --accept`"
 
@@ -21,16 +27,12 @@ class LintDocument:
 
     run: Annotated[str, LINES, "A shell command, run in the project's root"]
     format: Annotated[
-        Literal["sarif", "regex", "lines"],
+        Format,
         "How it says findings: SARIF on standard output; lines that match `pattern`; every line of standard output",
     ]
     baseline: Annotated[str, PATTERN, "The file of known findings; `doit lint --accept` writes it"]
-    pattern: Annotated[
-        str | None, LINES, "For `format: regex`: groups of the names path, line, rule and message say what is what"
-    ] = None
-    exit: Annotated[
-        tuple[Annotated[int, EXIT_CODE], ...], "Exit codes with which it has come to its end; any other is a crash"
-    ] = (0, 1)
+    pattern: Annotated[str | None, LINES, PATTERN_OF_LINT] = None
+    exit: Annotated[tuple[Annotated[int, EXIT_CODE], ...], EXIT_OF_LINT] = (0, 1)
     timeout: Annotated[float, SECONDS, "Then it's ended, and nothing is verified"] = 600.0
 
 
@@ -49,6 +51,32 @@ def lints(
             mistakes.append(Mistake((*where, name, "baseline"), what, "give each a file of its own"))
         found.append(made)
     return tuple(found), mistakes
+
+
+def of_condition(name: str, doc: "ConditionDocument", checkout: Checkout) -> model.Lint | None:
+    """The linter that a condition is, None where it is none; what is wrong with it is told by `condition_mistakes`."""
+    if doc.format is None or doc.baseline is None:
+        return None
+    path = checkout.spelled(doc.baseline)
+    return model.Lint(name, doc.run[0], doc.format, path, doc.pattern or "", doc.exit or (0, 1), doc.timeout)
+
+
+def condition_mistakes(
+    where: Where, doc: "ConditionDocument", made: model.Condition, may_write: Callable[[str], bool], checkout: Checkout
+) -> Iterator[Mistake]:
+    """may_write: whether the agent whose change it judges may change a path."""
+    missing = [key for key in ("format", "baseline") if getattr(doc, key) is None]
+    if missing and (len(missing) == 1 or doc.pattern is not None or doc.exit is not None):
+        yield Mistake((*where, missing[0]), f"`{missing[0]}` is missing", "a linter has a `format` and a `baseline`")
+    if made.lint is None or doc.format is None or doc.baseline is None:
+        return
+    if len(doc.run) != 1:
+        yield Mistake((*where, "run"), "a linter is one command", "join them, or make conditions of them")
+    whole = LintDocument(doc.run[0], doc.format, doc.baseline, doc.pattern, (0, 1) if doc.exit is None else doc.exit)
+    yield from _mistakes(where, whole, made.lint, checkout)
+    if may_write(made.lint.baseline):
+        what = f"the agent may change {quoted(made.lint.baseline)}, which its change is held against"
+        yield Mistake((*where, "baseline"), what, "take it out of the task's `writes`")
 
 
 def _mistakes(where: Where, doc: LintDocument, made: model.Lint, checkout: Checkout) -> Iterator[Mistake]:

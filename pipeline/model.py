@@ -148,6 +148,19 @@ class Owns:
 
 
 @attrs.frozen
+class Lint:
+    """A linter whose findings are held against a baseline. Runs in the checkout, or in a worktree as a condition."""
+
+    name: str
+    run: str  # a shell command
+    format: Literal["sarif", "regex", "lines"]
+    baseline: str
+    pattern: str = ""  # for regex, with groups of the names path, line, rule, message
+    exit: tuple[int, ...] = (0, 1)  # codes with which it has come to its end
+    timeout: float = 600.0  # seconds
+
+
+@attrs.frozen
 class Condition:
     """One thing that must hold of a task's change: a shell command, run in the project's root of a worktree."""
 
@@ -156,6 +169,13 @@ class Condition:
     hidden: bool = False  # the agent is told neither of it nor of what it says
     timeout: float = 3600.0  # seconds
     owns: Owns | None = None
+    lint: Lint | None = None  # it holds where this finds nothing new
+
+    @property
+    def told(self) -> str:
+        """What an agent is told of it."""
+        only = f" (nothing that is not in {self.lint.baseline})" if self.lint else ""
+        return f"{self.name}: {'; '.join(self.run)}{only}"
 
 
 @attrs.frozen
@@ -181,20 +201,7 @@ class Task:
     links: Mapping[str, str] = attrs.field(factory=dict)  # paths among those that are symbolic links -> where to
     agent: Agent | None = None
     check: tuple[Condition, ...] = ()  # in the order in which they are judged: hidden ones last
-    confidence: str = "medium"  # how sure its author is that it will go well: high | medium | low
-
-
-@attrs.frozen
-class Lint:
-    """A linter whose findings are held against a baseline. Runs in the checkout."""
-
-    name: str
-    run: str  # a shell command
-    format: Literal["sarif", "regex", "lines"]
-    baseline: str
-    pattern: str = ""  # for regex, with groups of the names path, line, rule, message
-    exit: tuple[int, ...] = (0, 1)  # codes with which it has come to its end
-    timeout: float = 600.0  # seconds
+    confidence: Confidence | None = None  # how sure its author is that it will go well
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ import attrs
 from pipeline import filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
 from pipeline.action import Refusal
 from pipeline.agenttasks import Order
+from pipeline.conditions import Judged
 from pipeline.contents import Holdings, Place
 from pipeline.drafts import Draft
 from pipeline.engines import Engine, EngineError, get_engine
@@ -379,9 +380,10 @@ class Session:
         self.events.append({"event": "call", **fields})
         self.ledger.write("call", **fields)
 
-    def condition(self, task: str, name: str, phase: str, outcome: str, started: float, ended: float) -> None:
+    def condition(self, task: str, phase: str, judged: Judged, started: float, ended: float) -> None:
         """One condition of a check, judged."""
-        event = {"scope": task, "name": name, "phase": phase, "outcome": outcome, "started": started, "ended": ended}
+        said = {"name": judged.name, "outcome": str(judged.outcome), "said": judged.detail.split("\n")[0]}
+        event = {"scope": task, "phase": phase, **said, "started": started, "ended": ended}
         self.events.append({"event": "condition", **event})
         self.ledger.write("condition", **event)
 

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 import attrs
 
 from pipeline import asking, process
+from pipeline.choice import stepped
 from pipeline.engines import EngineError, Measured
 from pipeline.equivalent import possibly_equivalent
 from pipeline.generators.differential import SearchMutant, SearchReply
@@ -196,7 +197,7 @@ class Steps:
         asked = asking.Round(self.session, scope, round_, survivors, self._known_of(scope, round_))
         candidates, fields = asked.run(slot)
         attempt = self._candidates(scope, round_, candidates)
-        line = f"{attempt.line}{asking.stepped(fields)}"
+        line = f"{attempt.line}{stepped(fields)}"
         return {key: attrs.evolve(attempt, line=line, fields={**attempt.fields, **fields})}
 
     def _known_of(self, scope: Scope, round_: int) -> asking.Known:

@@ -281,8 +281,8 @@ def test_no_json_makes_reading_raise_anything_else_and_all_that_is_read_can_be_w
         (attrs.evolve(SARIF, exit=(0, 2)), 2, 9, {}, ""),
         (attrs.evolve(SARIF, exit=(0, 2)), 1, 9, {}, "exit code 1; if that is how it says findings, add it to `exit` (0, 2)"),
         (SARIF, 127, 0, {}, "exit code 127"),
-        (SARIF, -9, 9, {}, "killed by signal 9"),
-        (REGEX, 139, 9, {}, "killed by signal 11"),
+        (SARIF, -9, 9, {}, "killed by SIGKILL"),
+        (REGEX, 139, 9, {}, "crashed with SIGSEGV"),
         (REGEX, 1, 9, {"timed_out": True}, "no end within 600 s"),
         (REGEX, 1, 9, {"too_much_output": True}, "more output than can be kept"),
     ],
@@ -394,10 +394,10 @@ def test_a_linter_that_breaks_is_unverified_and_its_baseline_stays_as_it_was(pla
     before = place.read("lint/ruff.txt")
     place.edit("tasks.yaml", f'run: "{RUFF} --output-format sarif ."', "run: 'echo half >&2; kill -9 $$'")
     done = place.doit("lint", "ruff", code=1)
-    assert "ruff: unverified: killed by signal 9\n  half" in done.out
+    assert "ruff: unverified: killed by SIGKILL\n  half" in done.out
     assert "unverified: ruff; see above" in done.both
     assert events(place)["ruff"] | {"known": 0} == {
-        "lint": "ruff", "outcome": "unverified", "exit_code": -9, "why": "killed by signal 9", "known": 0, "new": 0, "gone": 0,
+        "lint": "ruff", "outcome": "unverified", "exit_code": -9, "why": "killed by SIGKILL", "known": 0, "new": 0, "gone": 0,
     }  # fmt: skip
     done = place.doit("lint", "ruff", "--accept", code=1)
     assert "nothing is accepted, and lint/ruff.txt is as it was" in done.out

@@ -52,7 +52,7 @@ def _linted(session: Session, chosen: Sequence[Lint], slot: Slot) -> list[Linted
     """One after another, or side by side where slots are free right now."""
 
     def run(each: Lint) -> Linted:
-        renames = linting.git_renames(session.repository, each.baseline, session.snapshot.tree)
+        renames = linting.renames_to(session.repository, each.baseline, session.snapshot.tree)
         try:
             return linting.run(each, Path(session.plan.root), renames)
         except (OSError, lint.BadBaseline) as error:  # it could be read when the plan was
