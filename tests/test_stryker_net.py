@@ -1,45 +1,97 @@
-"""Stryker.NET for real, on two classes of examples/shop-net: real dotnet, git and doit; only the model is scripted.
+"""Stryker.NET for real: real dotnet, git and doit; only the model is scripted.
 
-Where there is no dotnet these are skipped, and say so. One drive is shared; what changes it works on a copy.
+Where there is no dotnet these are skipped, and say so. One drive over two small classes is shared. What takes more
+drives than a check has time for runs where DOIT_MUTATE_DOTNET=all asks for it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
+import subprocess
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-from conftest import DODO, World, copy_world, kill_tree
+from conftest import DODO, STANDINS, World, copy_world, kill_tree
 
-from pipeline.engines.stryker_net import StrykerNet
+from pipeline.engines import Measured
+from pipeline.engines.stryker_net import StrykerNet, dotnet
+from pipeline.measuring import Baseline
 from pipeline.model import EngineConfig, Scope
+from pipeline.mutants import is_survivor
 from pipeline.results import Outcome, Proofs, load
+from pipeline.sandbox import Sandbox
+from pipeline.sandbox import missing as no_sandbox
 from pipeline.store import file_name
 
 SHOP_NET = Path(__file__).parent.parent / "examples" / "shop-net"
+DOTNET = shutil.which("dotnet")
 pytestmark = [
-    pytest.mark.skipif(shutil.which("dotnet") is None, reason="dotnet is not installed: Stryker.NET is not tried"),
+    pytest.mark.skipif(DOTNET is None, reason="dotnet is not installed: Stryker.NET is not tried"),
     pytest.mark.xdist_group("dotnet"),
 ]
-CLASSES = ("Pricing", "Rates")
-SCOPES = {f"src/Shop/{name}.cs" for name in CLASSES}
-PRICING_TESTS = "test/Shop.Tests/PricingMutantTests.cs"
+long = pytest.mark.skipif(
+    os.environ.get("DOIT_MUTATE_DOTNET") != "all", reason="takes minutes: DOIT_MUTATE_DOTNET=all runs it"
+)
+NAMES = ("Doors", "Rates")
+SCOPES = {f"src/Shop/{name}.cs" for name in NAMES}
+DOORS = """\
+namespace Shop;
+
+internal static class Doors
+{
+    internal static bool IsOpen(int hour) => hour >= 9;
+}
+"""
+DOORS_TESTS = """\
+namespace Shop.Tests;
+
+public class DoorsTests
+{
+    [Theory]
+    [InlineData(8, false)]
+    [InlineData(10, true)]
+    public void TheyOpenInTheMorning(int hour, bool open) => Assert.Equal(open, Doors.IsOpen(hour));
+}
+"""
+MODEL = """\
+    "Doors": [
+        ("TheyOpenAtNine", '''
+            Assert.True(Doors.IsOpen(9));'''),
+        ("ATestThatDoesNotCompile", '''
+            Assert.True(Doors.IsOpen("9"));'''),
+        ("ATestThatEndsTheProcess", '''
+            Assert.True(Doors.IsOpen(9));
+            ATestThatEndsTheProcess();'''),
+        ("ATestThatKillsNothing", '''
+            Assert.True(Doors.IsOpen(12));'''),
+    ],
+"""
 
 
 def shop(root: Path) -> None:
-    """A copy of the example with two of its classes."""
+    """A copy of the example with one of its classes, and one that only those see who are let in."""
     ignored = shutil.ignore_patterns("bin", "obj", "cache", "__pycache__")
     shutil.copytree(SHOP_NET, root, ignore=ignored)
-    for name in ("Cart", "Slug", "Stock"):
+    for name in ("Cart", "Pricing", "Slug", "Stock"):
         (root / f"src/Shop/{name}.cs").unlink()
         (root / f"test/Shop.Tests/{name}Tests.cs").unlink()
+    (root / "src/Shop/Doors.cs").write_text(DOORS)
+    (root / "test/Shop.Tests/DoorsTests.cs").write_text(DOORS_TESTS)
+    project = root / "src/Shop/Shop.csproj"
+    seen = '  <ItemGroup>\n    <InternalsVisibleTo Include="Shop.Tests" />\n  </ItemGroup>\n\n</Project>'
+    project.write_text(project.read_text().replace("</Project>", seen))
+    model = root / "scripted-model"
+    model.write_text(model.read_text().replace("TESTS = {\n", f"TESTS = {{\n{MODEL}"))
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +99,12 @@ def driven_net_once(tmp_path_factory: pytest.TempPathFactory) -> World:
     place = tmp_path_factory.mktemp("net")
     shop(place / "repo")
     (place / "gitconfig").write_text("[user]\nname = Tess\nemail = t@example.invalid\n[init]\ndefaultBranch = main\n")
-    world = World(place / "repo", place / "home")
+    (place / "bin").mkdir()
+    counting = f'#!/bin/sh\nprintf "%s\\n" "$*" >> "{place}/dotnet.log"\nexec "{DOTNET}" "$@"\n'
+    (place / "bin/dotnet").write_text(counting)
+    (place / "bin/dotnet").chmod(0o755)
+    path = os.pathsep.join([str(place / "bin"), str(STANDINS), os.environ["PATH"]])
+    world = World(place / "repo", place / "home", {"PATH": path})
     world.write("dodo.py", DODO)
     world.write("tasks.yaml", world.read("tasks.yaml") + "\nland: {proof_runs: 2}\n")
     world.git("init", "--quiet")
@@ -58,7 +115,12 @@ def driven_net_once(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def driven_net(driven_net_once: World, tmp_path: Path) -> World:
-    return copy_world(driven_net_once, tmp_path / "w")
+    return attrs.evolve(copy_world(driven_net_once, tmp_path / "w"), env=driven_net_once.env)
+
+
+def programs(world: World) -> list[str]:
+    """Each `dotnet` that was started for this drive, and the copies of it, by its words."""
+    return (Path(world.env["PATH"].split(os.pathsep)[0]).parent / "dotnet.log").read_text().splitlines()
 
 
 def proofs(world: World, scope: str) -> Proofs:
@@ -77,43 +139,69 @@ def test_a_drive_lands_what_was_proved_and_drops_each_bad_test_alone(driven_net_
     assert len(world.subjects()) == 2
     assert world.git("status", "--porcelain") == ""
     changed = world.git("diff", "--name-only", "HEAD", "mutate/main").split()
-    assert changed == [f"test/Shop.Tests/{name}MutantTests.cs" for name in CLASSES]
-    pricing, rates = (proofs(world, f"src/Shop/{name}.cs") for name in CLASSES)
-    assert {p.test.title for p in pricing.proved} == {
-        "NothingCostsNothing", "TheRefusalOfAPriceSaysWhy", "TenPiecesAreATenthCheaper", "PostageAtItsBounds",
-        "TheWholeBudgetMayBeSpent", "NoMoreThanAThousandPieces",
-    }  # fmt: skip
-    dropped = {d.title: d for d in (*pricing.dropped, *rates.dropped)}
+    assert changed == [f"test/Shop.Tests/{name}MutantTests.cs" for name in NAMES]
+    doors, rates = (proofs(world, f"src/Shop/{name}.cs") for name in NAMES)
+    assert {p.test.title for p in doors.proved} == {"TheyOpenAtNine"}
+    assert {p.test.title for p in rates.proved} == {"BooksAreReduced", "ToysAreNot"}
+    dropped = {d.title: d for d in (*doors.dropped, *rates.dropped)}
     assert {t: d.outcome for t, d in dropped.items()} == {
-        "ATestThatDoesNotCompile": Outcome.BUILD_ERROR, "ATestThatKillsNothing": Outcome.REJECTED,
-        "ATestThatIsWrong": Outcome.REJECTED,
+        "ATestThatDoesNotCompile": Outcome.BUILD_ERROR, "ATestThatEndsTheProcess": Outcome.CRASHED,
+        "ATestThatKillsNothing": Outcome.REJECTED, "ATestThatIsWrong": Outcome.REJECTED,
     }  # fmt: skip
-    assert "PricingMutantTests.cs:" in dropped["ATestThatDoesNotCompile"].reason
+    assert "DoorsMutantTests.cs:" in dropped["ATestThatDoesNotCompile"].reason
     assert "it fails on the original" in dropped["ATestThatIsWrong"].reason
-    assert {kind for p in (*pricing.proved, *rates.proved) for kind in p.how.values()} <= {"assertion", "exception"}
+    assert {kind for p in (*doors.proved, *rates.proved) for kind in p.how.values()} == {"assertion"}
     assert world.measured() == SCOPES  # by baseline and confirm: no round has asked the engine
     runs = [e for e in world.events() if e.get("engine_run")]
     assert {(e["kind"], e["scope"]) for e in runs} == {(k, s) for k in ("baseline", "confirm") for s in SCOPES}
+    assert len({e["started"] for e in runs}) == 2  # one for both scopes each time
 
 
-def test_what_the_engine_says_of_the_landed_branch_agrees_with_every_proof(driven_net_once: World) -> None:
-    import json
-
-    for scope in SCOPES:
-        folder = driven_net_once.root / "cache" / "scopes" / file_name(scope)
-        confirmed: dict[str, Any] = json.loads((folder / "confirmed.json").read_text())
-        assert (confirmed["outcome"], confirmed["disagreements"]) == ("ok", [])
-        left = json.loads((folder / "survivors.1.json").read_text())["survivors"]
-        counts = confirmed["statuses"]
-        assert counts.get("Survived", 0) + counts.get("NoCoverage", 0) == len(left)
-
-
-def test_the_same_again_runs_no_engine_and_builds_nothing(driven_net: World) -> None:
+def test_the_same_again_starts_no_dotnet_at_all(driven_net: World) -> None:
+    before = programs(driven_net)
     done = driven_net.doit("-n", "2", "mutate", timeout=600)
     assert "nothing to do: 0 engine runs, 0 calls" in done.out
+    asked = Counter(words.split()[0] for words in programs(driven_net)[len(before) :])
+    assert not asked.keys() - {"--version", "stryker"}, asked  # which versions they are is asked, and no more
     assert not list((driven_net.root / "cache" / "logs").glob(f"{driven_net.events('run-started')[-1]['run']}-*"))
 
 
+def test_once_it_is_merged_what_we_say_of_each_mutant_is_what_a_plain_run_says(driven_net: World, short: Path) -> None:
+    driven_net.git("merge", "--quiet", "mutate/main")
+    assert "0 engine runs, 0 calls" in driven_net.doit("-n", "2", "mutate", timeout=600).out
+    ours: dict[tuple[str, int, int, str, str], str] = {}
+    for scope in SCOPES:
+        folder = driven_net.root / "cache" / "scopes" / file_name(scope)
+        confirmed: dict[str, Any] = json.loads((folder / "confirmed.json").read_text())
+        assert (confirmed["outcome"], confirmed["disagreements"]) == ("ok", [])
+        mutants = load(folder / "baseline.json", Baseline).mutants
+        ours |= {(m.file, m.line, m.column, m.mutator, m.replacement): str(m.status) for m in mutants}
+        assert sum(is_survivor(m.final) for m in mutants) == {"src/Shop/Doors.cs": 0, "src/Shop/Rates.cs": 1}[scope]
+    words = ["stryker", "-p", "Shop.csproj", "--skip-version-check", "-r", "json", "-O", str(short / "out"), "-c", "2"]
+    environment = {**driven_net.environment, **dotnet.ALONE, "TMPDIR": str(short)}
+    folder = driven_net.root / "test/Shop.Tests"
+    subprocess.run([DOTNET or "", *words], cwd=folder, env=environment, check=True, capture_output=True, timeout=1500)
+    report = json.loads((short / "out/reports/mutation-report.json").read_text())
+    theirs = {
+        (Path(file).relative_to(driven_net.root.resolve()).as_posix(), m["location"]["start"]["line"],
+         m["location"]["start"]["column"], m["mutatorName"], m["replacement"]): m["status"]
+        for file, entry in report["files"].items() for m in entry["mutants"]
+    }  # fmt: skip
+    assert ours == theirs and len(theirs) > 12
+
+
+def test_after_a_comment_was_edited_that_scope_alone_is_measured_and_nobody_is_asked(
+    driven_net: World, no_orphans: Callable[[str], list[str]]
+) -> None:
+    driven_net.edit("src/Shop/Doors.cs", "    internal static bool", "    // Edited.\n    internal static bool")
+    done = driven_net.doit("-n", "2", "mutate", timeout=1500)
+    assert driven_net.measured() == driven_net.ran("baseline") == {"src/Shop/Doors.cs"}
+    assert driven_net.events("call") == []  # what was answered is read again
+    assert done.ending("src/Shop/Doors.cs") == "held"
+    assert no_orphans(str(driven_net.home)) == []
+
+
+@long
 def test_killed_in_mid_engine_after_a_comment_was_edited_the_next_run_measures_that_one_scope_and_asks_nobody(
     driven_net: World, short: Path, no_orphans: Callable[[str], list[str]]
 ) -> None:
@@ -163,28 +251,96 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[StrykerNet, Path]:
     return StrykerNet(EngineConfig(use="stryker-net")), root
 
 
-def test_zero_tests_and_a_build_that_fails_are_outcomes_and_a_changed_source_is_built_again(
-    built: tuple[StrykerNet, Path],
+FILES = ("test/Shop.Tests/RatesTests.cs",)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """One for each `dotnet build`: whether of the test project alone."""
+    real, seen = dotnet.build, list[bool]()
+
+    def build(*args: Any, alone: bool, **more: Any) -> dotnet.Built:
+        seen.append(alone)
+        return real(*args, alone=alone, **more)
+
+    monkeypatch.setattr("pipeline.engines.stryker_net.dotnet.build", build)
+    return seen
+
+
+def test_a_state_is_built_once_and_zero_tests_and_a_build_that_fails_are_outcomes(
+    built: tuple[StrykerNet, Path], counted: list[bool]
 ) -> None:
     engine, root = built
-    files = ["test/Shop.Tests/PricingTests.cs"]
-    run = engine.test(root, files, timeout=300, record=True)
-    assert run.green and run.files == tuple(files)
-    assert run.passed == {
-        "TotalIsPriceTimesQuantity", "ANegativePriceIsRefused", "PostageIsFreeForLargeOrders",
-        "ABudgetPaysForSoManyPieces",
-    }  # fmt: skip
-    assert "src/Shop/Rates.cs" in run.inputs and not any("/obj/" in p for p in run.inputs)
+    run = engine.test(root, FILES, timeout=300, record=True)
+    assert run.green and run.files == FILES and run.passed == {"FoodIsReduced", "TaxIsAdded"}
+    assert "src/Shop/Doors.cs" in run.inputs and not any("/obj/" in p for p in run.inputs)
+    first = len(counted)
+    theory = engine.test(root, ["test/Shop.Tests/DoorsTests.cs"], timeout=300, shuffle=3)
+    assert [(t.title, t.state) for t in theory.tests] == [("TheyOpenInTheMorning", "passed")]  # of two rows
     assert engine.test(root, ["test/Shop.Tests/GlobalUsings.cs"], timeout=300).outcome is Outcome.NO_TESTS
-    one = engine.test(root, [f"{files[0]}::Shop.Tests.PricingTests.ANegativePriceIsRefused"], timeout=300)
-    assert one.passed == {"ANegativePriceIsRefused"}
-    with edited(root / "src/Shop/Pricing.cs", "price * quantity;", "price + quantity;"):
-        failed = engine.test(root, files, timeout=300)
-        assert {(t.title, t.kind) for t in failed.failed} == {("TotalIsPriceTimesQuantity", "assertion")}
-    with edited(root / "src/Shop/Pricing.cs", "return pieces;", "return piecess;"):
-        broken = engine.test(root, files, timeout=300)
-        assert broken.outcome is Outcome.BUILD_ERROR and broken.failed == ()
-        assert "src/Shop/Pricing.cs:40: CS0103" in broken.detail
+    one = engine.test(root, [f"{FILES[0]}::Shop.Tests.RatesTests.TaxIsAdded"], timeout=300)
+    assert one.passed == {"TaxIsAdded"}
+    assert [t.title for t in engine.test(root, FILES, timeout=300, only=["TaxIsAdded", "FoodIsReduced"]).tests] == [
+        "TaxIsAdded", "FoodIsReduced",
+    ]  # fmt: skip
+    assert len(counted) == first
+    with edited(root / "src/Shop/Rates.cs", "net + tax", "net - tax"):
+        failed = engine.test(root, FILES, timeout=300)
+        assert {(t.title, t.kind) for t in failed.failed} == {("TaxIsAdded", "assertion")}
+        assert len(counted) == first + 1 and not counted[-1]
+    assert engine.test(root, FILES, timeout=300).green and len(counted) == first + 1  # as it was: that is known
+    with edited(root / "test/Shop.Tests/RatesTests.cs", "119m", "one"):
+        broken = engine.test(root, FILES, timeout=300)
+        assert broken.outcome is Outcome.BUILD_ERROR and [t.title for t in broken.failed] == ["TaxIsAdded"]
+        assert "test/Shop.Tests/RatesTests.cs:15: CS0103" in broken.detail
+        assert engine.test(root, FILES, timeout=300) == broken and len(counted) == first + 2
+
+
+HOSTILE = """\
+using System.Diagnostics;
+using System.Net.Sockets;
+namespace Shop.Tests;
+public class HostileTests
+{
+    static readonly string Root = AppContext.BaseDirectory;
+    [Fact] public void ItMayReadAndUseItsOwnTemporaryFolder() => File.WriteAllText(Path.GetTempFileName(), "x");
+    [Fact] public void ItWritesIntoTheOutput() => File.WriteAllText(Path.Combine(Root, "x.txt"), "x");
+    [Fact] public void ItWritesIntoTheProject() => File.WriteAllText(Path.Combine(Root, "../../../x.cs"), "x");
+    [Fact] public void ItRemovesASource() => File.Delete(Path.Combine(Root, "../../../RatesTests.cs"));
+    [Fact] public void ItChangesAMode() => File.SetUnixFileMode(Path.Combine(Root, "Shop.dll"), UnixFileMode.None);
+    [Fact] public void ItListens() => new TcpListener(System.Net.IPAddress.Loopback, 0).Start();
+    [Fact] public void ItSends() => new UdpClient().Send([1], 1, "127.0.0.1", 9);
+    [Fact] public void ItOpensAUnixSocket() => _ = new Socket(AddressFamily.Unix, SocketType.Stream, 0);
+    [Fact] public void ItWritesByAnotherProgram()
+    {
+        var touch = Process.Start("touch", Path.Combine(Root, "y.txt"));
+        touch.WaitForExit();
+        Assert.Equal(0, touch.ExitCode);
+    }
+    [Fact] public void ItTakesAllTheMemory()
+    {
+        var all = new List<byte[]>();
+        while (true) { all.Add(GC.AllocateUninitializedArray<byte>(64 << 20)); Array.Fill(all[^1], (byte)1); }
+    }
+}
+"""
+
+
+@pytest.mark.skipif(bool(no_sandbox()), reason="this system has no sandbox")
+def test_in_the_sandbox_a_test_reads_and_nothing_else(built: tuple[StrykerNet, Path]) -> None:
+    engine, root = built
+    file = "test/Shop.Tests/HostileTests.cs"
+    (root / file).write_text(HOSTILE)
+    try:
+        titles = [t for t in engine.suite.titles(HOSTILE) if "Memory" not in t]
+        run = engine.test(root, [file], timeout=300, sandbox=Sandbox(()), only=titles)
+        greedy = engine.test(root, [file], timeout=300, sandbox=Sandbox(()), only=["ItTakesAllTheMemory"])
+    finally:
+        (root / file).unlink()
+    assert run.outcome is Outcome.OK and run.passed == {"ItMayReadAndUseItsOwnTemporaryFolder"}, run
+    assert len(run.failed) == len(titles) - 1
+    assert not (root / "test/Shop.Tests/x.cs").exists() and (root / FILES[0]).exists()
+    assert greedy.failed or greedy.outcome in (Outcome.MEMORY, Outcome.CRASHED)
 
 
 def test_a_test_that_fails_first_is_told_for_its_scope_alone_and_before_the_engine_runs(
@@ -194,13 +350,13 @@ def test_a_test_that_fails_first_is_told_for_its_scope_alone_and_before_the_engi
     ends_badly = StrykerNet(EngineConfig(use="stryker-net", command=("/bin/false",)), builds=engine.builds)
     scopes = [
         Scope(n, (f"src/Shop/{n}.cs",), (f"test/Shop.Tests/{n}Tests.cs",), f"test/Shop.Tests/{n}MutantTests.cs")
-        for n in CLASSES
+        for n in NAMES
     ]
     with edited(root / "test/Shop.Tests/RatesTests.cs", "119m", "118m"):
         measured = ends_badly.measure(root, scopes, workers=1, log=tmp_path / "log")
     assert measured["Rates"].outcome is Outcome.TESTS_FAIL_FIRST
     assert "Shop.Tests.RatesTests.TaxIsAdded fails before any mutant" in measured["Rates"].detail
-    assert measured["Pricing"].outcome is Outcome.CRASHED  # for it alone the engine was started
+    assert measured["Doors"].outcome is Outcome.CRASHED  # for it alone the engine was started
 
 
 def test_a_package_source_out_of_reach_is_said_with_what_to_look_at(
@@ -229,3 +385,25 @@ def test_without_dotnet_the_user_is_told_what_to_install(tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", os.pathsep.join(["/usr/bin", "/bin"]))
     with pytest.raises(EngineError, match=r"dotnet not found: install the .NET SDK"):
         StrykerNet(EngineConfig(use="stryker-net")).version(tmp_path / "elsewhere")
+
+
+@long
+def test_two_runs_in_one_checkout_are_caught(tmp_path: Path, short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short))
+    root = tmp_path / "shop"
+    shop(root)
+    scope = Scope("Rates", ("src/Shop/Rates.cs",), None, "test/Shop.Tests/RatesMutantTests.cs")
+    found: list[Measured] = []
+
+    def measure(number: int) -> None:
+        engine = StrykerNet(EngineConfig(use="stryker-net"))
+        found.append(engine.measure(root, [scope], workers=1, log=tmp_path / f"log{number}")["Rates"])
+
+    threads = [threading.Thread(target=measure, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+        time.sleep(2)
+    for thread in threads:
+        thread.join()
+    caught = (Outcome.HOLLOW_REPORT, Outcome.UNVERIFIED, Outcome.NO_KILLS, Outcome.CRASHED, Outcome.BUILD_ERROR)
+    assert any(m.outcome in caught for m in found), [(m.outcome, Counter(x.status for x in m.mutants)) for m in found]
