@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 class Ran:
     seconds: float
     peak_mib: float  # of the process itself, without its children
+    cpu_seconds: float = 0.0  # with its children
 
 
 @attrs.frozen
@@ -47,7 +49,7 @@ def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
     }
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as output:
-        started = time.monotonic()
+        before, started = _cpu_seconds(), time.monotonic()
         process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
         peak = 0.0
         while process.poll() is None:
@@ -59,7 +61,13 @@ def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
             raise SystemExit(
                 f"{' '.join(map(str, command))}: exit status {process.returncode}\n{output.read().decode()}"
             )
-    return Ran(seconds, peak)
+    return Ran(seconds, peak, _cpu_seconds() - before)
+
+
+def _cpu_seconds() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def peak_mib(pid: int) -> float:

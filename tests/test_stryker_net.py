@@ -407,3 +407,72 @@ def test_two_runs_in_one_checkout_are_caught(tmp_path: Path, short: Path, monkey
         thread.join()
     caught = (Outcome.HOLLOW_REPORT, Outcome.UNVERIFIED, Outcome.NO_KILLS, Outcome.CRASHED, Outcome.BUILD_ERROR)
     assert any(m.outcome in caught for m in found), [(m.outcome, Counter(x.status for x in m.mutants)) for m in found]
+
+
+PROJECT = """\
+<Project Sdk="Microsoft.NET.Sdk">
+  <PropertyGroup>
+    <TargetFramework>net10.0</TargetFramework><ImplicitUsings>enable</ImplicitUsings><Nullable>enable</Nullable>{more}
+  </PropertyGroup>
+  <ItemGroup>{packages}<ProjectReference Include="../../src/Shop/Shop.csproj" /></ItemGroup>
+</Project>
+"""
+SDK = ("Microsoft.NET.Test.Sdk", "18.0.1")
+NUNIT_TESTS = """\
+namespace Shop.Tests
+{
+    [TestFixture]
+    public class DoorsTests
+    {
+        [TestCase(8, false)]
+        [TestCase(10, true)]
+        public void TheyOpenInTheMorning(int hour, bool open) => Assert.That(Doors.IsOpen(hour), Is.EqualTo(open));
+    }
+}
+"""
+FRAMEWORKS = {
+    "nunit": (
+        [SDK, ("NUnit", "4.3.2"), ("NUnit3TestAdapter", "5.0.0")], "", "NUnit.Framework", NUNIT_TESTS,
+        "[Test]\npublic void {title}() => Assert.That(Doors.IsOpen({hour}), Is.True);",
+    ),
+    "xunit.v3": (
+        [("xunit.v3", "3.2.2")], "<OutputType>Exe</OutputType>", "Xunit", DOORS_TESTS,
+        "[Fact]\npublic void {title}() => Assert.True(Doors.IsOpen({hour}));",
+    ),
+}  # fmt: skip
+
+
+@long
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_tests_of_another_framework_are_proved_and_land(tmp_path: Path, name: str) -> None:
+    packages, more, using, tests, method = FRAMEWORKS[name]
+    shop(tmp_path / "repo")
+    (tmp_path / "gitconfig").write_text("[user]\nname = Tess\nemail = t@example.invalid\n")
+    world = World(tmp_path / "repo", tmp_path / "home")
+    for gone in ("src/Shop/Rates.cs", "test/Shop.Tests/RatesTests.cs"):
+        (world.root / gone).unlink()
+    lines = "".join(f'<PackageReference Include="{p}" Version="{v}" />' for p, v in packages)
+    world.write("test/Shop.Tests/Shop.Tests.csproj", PROJECT.format(more=more, packages=lines))
+    world.write("test/Shop.Tests/GlobalUsings.cs", f"global using {using};\n")
+    world.write("test/Shop.Tests/DoorsTests.cs", tests)
+    titles = {"TheyOpenAtNine": 9, "ATestThatIsWrong": 8, "ATestThatDoesNotCompile": '"9"'}
+    said = [
+        {"kills": [1], "title": t, "imports": [], "code": method.format(title=t, hour=h)} for t, h in titles.items()
+    ]
+    world.write("scripted-model", f"#!/bin/sh\ncat <<'END'\n```json\n{json.dumps({'tests': said})}\n```\nEND\n")
+    world.write("dodo.py", DODO)
+    world.git("init", "--quiet", "--initial-branch=main")
+    world.commit("begin")
+    world.doit("-n", "1", "mutate", timeout=1500)
+    found = proofs(world, "src/Shop/Doors.cs")
+    assert [p.test.title for p in found.proved] == ["TheyOpenAtNine"]
+    assert set(found.proved[0].how.values()) == {"assertion"}
+    assert {d.title: d.outcome for d in found.dropped} == {
+        "ATestThatIsWrong": Outcome.REJECTED, "ATestThatDoesNotCompile": Outcome.BUILD_ERROR,
+    }  # fmt: skip
+    folder = world.root / "cache" / "scopes" / file_name("src/Shop/Doors.cs")
+    confirmed: dict[str, Any] = json.loads((folder / "confirmed.json").read_text())
+    assert (confirmed["outcome"], confirmed["disagreements"]) == ("ok", [])
+    landed = world.on_branch("test/Shop.Tests/DoorsMutantTests.cs") or ""
+    assert ("[Fact]" if name == "xunit.v3" else "[Test]") in landed
+    assert world.on_branch("src/Shop/Shop.csproj") == world.read("src/Shop/Shop.csproj")  # who may look in: as it was

@@ -476,3 +476,66 @@ def test_a_run_without_a_picture_is_a_measurement_that_says_so_and_one_that_its_
         measured = engine._of_scope(tmp_path, pair, s, run, s.tests or (), 1.0)
         assert measured.outcome is Outcome.OK and measured.fresh == bool(content) and measured.switch is not None
         assert list(measured.switch.files) == [f".doit-mutate/switch/{'A.dll' if content else 'engine.json'}"]
+
+
+# -- machines where it cannot work
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """A folder on a machine whose `dotnet` is this shell text, and that has no tool installed."""
+
+    def make(text: str) -> Path:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/dotnet").write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin/dotnet").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+        monkeypatch.setenv("DOTNET_CLI_HOME", str(tmp_path / "nobody"))
+        (tmp_path / "project").mkdir()
+        return tmp_path / "project"
+
+    return make
+
+
+NO_TOOL = "Could not execute because the specified command or file was not found."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("echo 6.0.428", r"\.NET SDK 6.0.428 is too old: 8.0 or newer is needed; install the .NET SDK"),
+        ("echo No .NET SDKs were found. >&2; exit 1", r"no \.NET SDK fits .*No \.NET SDKs were found.*install the"),
+        (
+            f'[ "$1" = --version ] && echo 10.0.401 && exit; echo "{NO_TOOL}"; exit 1',
+            r"Stryker\.NET is not installed: `dotnet tool install --global dotnet-stryker`",
+        ),
+    ],
+)
+def test_what_a_machine_lacks_is_said_with_what_to_install(
+    machine: Callable[[str], Path], text: str, said: str
+) -> None:
+    with pytest.raises(EngineError, match=said) as raised:
+        StrykerNet(EngineConfig(use="stryker-net")).version(machine(text))
+    assert raised.value.outcome is Outcome.BAD_CONFIG
+
+
+def test_an_sdk_that_is_older_than_the_project_wants_is_told_from_an_error_in_the_code(
+    machine: Callable[[str], Path],
+) -> None:
+    error = "/sdk/T.targets(1,2): error NETSDK1045: The current .NET SDK does not support targeting .NET 99.0. [{}]"
+    root = machine(f"echo '{error}'; exit 1")
+    built = dotnet.build(root, "a.csproj", restore=True, alone=False, timeout=60)
+    assert built.outcome is Outcome.BAD_CONFIG and "install the .NET SDK" in built.detail
+    assert "does not support targeting .NET 99.0" in built.detail
+
+
+def test_an_sdk_is_found_where_dotnet_says_that_it_is(machine: Callable[[str], Path]) -> None:
+    list_ = "echo '8.0.100 [/usr/a b/sdk]'; echo '10.0.401 [/opt/[x]/sdk]'"
+    root = machine(f'[ "$1" = --version ] && echo 10.0.401 && exit; {list_}')
+    assert dotnet.sdk_folder(root) == Path("/opt/[x]/sdk/10.0.401")
+
+
+def test_a_test_project_whose_tests_cannot_be_run_one_by_one_is_told_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "TUnit.Core.dll").write_text("")
+    with pytest.raises(EngineError, match=r"T: to run its tests one by one takes xunit.v3, or Microsoft.NET.Test.Sdk"):
+        host.Hosts().prepare(tmp_path, tmp_path, "T", tmp_path, None, None)

@@ -69,7 +69,8 @@ class StrykerNet:
         return csharp.essence(text)
 
     def version(self, root: Path) -> str:
-        return f"Stryker.NET {dotnet.stryker(root)} SDK {dotnet.sdk(root)}"
+        sdk = dotnet.sdk(root)  # what it lacks is said before what only it can install
+        return f"Stryker.NET {dotnet.stryker(root)} SDK {sdk}"
 
     def installed(self, root: Path) -> tuple[Path, ...]:
         return dotnet.installed()
