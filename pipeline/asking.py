@@ -133,7 +133,7 @@ class Round:
             scope=self.scope.name,
             files=self.scope.mutate,
             write=self.scope.write,
-            framework=suite.framework,
+            framework=suite.framework(Path(self.session.plan.root), self.scope.write),
             language=self.session.engine.language,
             module_imports=tuple(dict.fromkeys(imports)),
             style=tuple(bodies[:2]),

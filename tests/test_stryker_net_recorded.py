@@ -28,6 +28,7 @@ from pipeline.engines.stryker_net import (
 )
 from pipeline.engines.stryker_net.builds import Builds
 from pipeline.engines.stryker_net.outcomes import failure
+from pipeline.engines.stryker_net.suite import CSharpSuite
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError, Status
 from pipeline.process import Finished
@@ -297,6 +298,19 @@ def test_a_scope_has_the_project_around_its_files_and_the_one_around_what_it_wri
 )  # fmt: skip
 def test_the_runner_is_what_the_test_project_is(tmp_path: Path, package: str, more: str, runner: str) -> None:
     assert two(tmp_path, package, more).pair(of(), EngineConfig()).tests.runner == runner
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [("xunit", "xunit ([Fact]"), ("NUnit", "NUnit ([Test]"), ("MSTest", "MSTest ([TestMethod]"), ("Z", "the test fr")],
+)
+def test_a_prompt_names_the_framework_that_the_test_projects_packages_are_of(
+    tmp_path: Path, package: str, said: str
+) -> None:
+    two(tmp_path, package)
+    assert CSharpSuite().framework(tmp_path, "test/AMutantTests.cs").startswith(f"C#, {said}")
+    (tmp_path / "test/T.csproj").write_text("no XML")
+    assert CSharpSuite().framework(tmp_path, "test/AMutantTests.cs").startswith("C#, the test framework, in the style")
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,8 @@ class Suite(Protocol):
         """Tests run in the order of the text, and what stands beside a test that is not run may act all the same. Where
         not, one build of a file is enough to try any of its tests, in any order."""
 
-    @property
-    def framework(self) -> str:
-        """For prompts: the framework, the assertion library, the module system."""
+    def framework(self, root: Path, write: str) -> str:
+        """For prompts: the framework, the assertion library, the module system of the tests in `write`."""
 
     def bodies(self, text: str) -> tuple[str, ...]:
         """The whole tests in the file, as text, to show their style."""

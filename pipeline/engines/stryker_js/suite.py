@@ -10,6 +10,7 @@ import posixpath
 import re
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
@@ -33,7 +34,9 @@ MARK = "// Pins what the code does today, to detect mutants"
 @attrs.frozen
 class MochaSuite:
     ordered: bool = True
-    framework: str = "mocha (describe/it), node:assert/strict, ES modules"
+
+    def framework(self, root: Path, write: str) -> str:
+        return "mocha (describe/it), node:assert/strict, ES modules"
 
     def add(self, text: str, tests: Sequence[Test]) -> str:
         bom, body = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)

@@ -12,16 +12,25 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
-from pipeline.engines import csharp
+from pipeline.engines import EngineError, csharp
+from pipeline.engines.stryker_net import projects
 from pipeline.mutants import block
 from pipeline.results import Test
 
 TEST_ATTRIBUTES = frozenset(
     ("Fact", "Theory", "Test", "TestCase", "TestCaseSource", "TestMethod", "DataTestMethod", "SkippableFact")
 )
+_FRAMEWORKS = {  # package, in lower case -> what a prompt says of it
+    "nunit": "NUnit ([Test], Assert.That)",
+    "mstest": "MSTest ([TestMethod], Assert.AreEqual)",
+    "mstest.testframework": "MSTest ([TestMethod], Assert.AreEqual)",
+    "xunit.v3": "xunit v3 ([Fact], Assert.Equal)",
+    "xunit": "xunit ([Fact], Assert.Equal)",
+}
 MARK = "// Pins what the code does today, to detect mutants"
 _BOM = "\ufeff"
 _USING = re.compile(r"^[ \t]*using\s+(?!var\b)[^;()\n]+;", re.MULTILINE)
@@ -31,7 +40,15 @@ _STEP = "    "
 @attrs.frozen
 class CSharpSuite:
     ordered: bool = False
-    framework: str = "C#: the test framework, and the style, of the existing tests below; one test is one method"
+
+    def framework(self, root: Path, write: str) -> str:
+        try:
+            project = projects.read(root).owner(write)
+        except EngineError:  # said by what measures
+            project = None
+        packages = project.packages if project else frozenset[str]()
+        name = next((said for package, said in _FRAMEWORKS.items() if package in packages), "the test framework")
+        return f"C#, {name}, in the style of the existing tests below; one test is one method"
 
     def add(self, text: str, tests: Sequence[Test]) -> str:
         if not tests:
