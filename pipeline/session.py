@@ -363,10 +363,8 @@ class Session:
             return  # a file that is new in a directory would not be seen
         declared = [root / patterns.lock(each) for each in paths]
         said = f"{len(attempts)} tasks are up to date: nothing has changed since they were last looked at\n{text}"
-        try:
+        with contextlib.suppress(OSError, EngineError):  # then the next run looks at everything again
             unchanged.remember(self.home, root, self.info.words, [*self.engine.installed(root), *declared], said)
-        except (OSError, EngineError):
-            return  # then the next run looks at everything again
 
     def record(self, event: Mapping[str, object]) -> None:
         self.events.append({"event": "attempt", **event})
