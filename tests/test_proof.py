@@ -97,7 +97,7 @@ class Runs:
             skipped = any("skips" in b for b in bodies.values())
             state = "failed" if harmed else "skipped" if skipped else "passed"
             tests.append(TestResult("x.test.js", "own", state, "other", "harmed"))
-        if any(("lingers" in b and only == t) or ("strays" in b and shuffle == 3) for t, b in bodies.items()):
+        if any(("lingers" in b and only == [t]) or ("strays" in b and shuffle == 3) for t, b in bodies.items()):
             return TestRun(Outcome.CRASHED, "a program outlived it", tuple(tests))
         self.count["run"] += 1
         known = reached if self.tells else None
