@@ -20,6 +20,8 @@ from pipeline.document import TaskDocument
 from pipeline.patterns import unescape
 from pipeline.source import Mistake, Where, quoted
 
+EACH = "each"  # the condition that the gate has in every check
+
 
 def tasks(
     documents: Sequence[TaskDocument], declared: Sequence[model.Task], checkout: Checkout
@@ -51,6 +53,14 @@ def tasks(
                     mistakes.append(Mistake((*where, "needs", position), what, remedy))
         found.append(task)
     return tuple(found), mistakes
+
+
+def gated(tasks: Sequence[model.Task], gate: model.GateConfig | None) -> tuple[model.Task, ...]:
+    """The tasks, with what the gate asks of each draft at the head of its check."""
+    if gate is None or not gate.each:
+        return tuple(tasks)
+    each = model.Condition(EACH, gate.each, timeout=gate.timeout)
+    return tuple(attrs.evolve(task, check=(each, *task.check)) if task.agent else task for task in tasks)
 
 
 def _mistakes(document: TaskDocument, where: Where) -> Iterator[Mistake]:

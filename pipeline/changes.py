@@ -16,9 +16,9 @@ from pipeline.branch import DRAFT, TASK, mark_of
 from pipeline.choice import stepped
 from pipeline.drafting import Drafting
 from pipeline.drafts import Applied, Checked, Draft, Failure, TaskLanded, hash_of
-from pipeline.host import Attempt, CannotGoOn, Leg, Slot
+from pipeline.host import Attempt, CannotGoOn, Leg, Performer, Slot
 from pipeline.landing import Change, Landing, Refused, Unfit
-from pipeline.model import GENERATION, VALIDATION, Task
+from pipeline.model import GATE, GENERATION, VALIDATION, Task
 from pipeline.results import Outcome, dump, find, write_bytes
 from pipeline.session import Session
 from pipeline.worktree import GitError, Worktree
@@ -31,6 +31,7 @@ class Changes:
     """The performers, on one session."""
 
     session: Session
+    gate: Performer | None = None  # what lands changes, where a gate does
 
     # -- draft
 
@@ -119,25 +120,37 @@ class Changes:
 
     def land(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
         (key,) = keys
-        task = self.session.tasks[str(key)]
-        draft, checked = self._read(task, "draft.json", Draft), self._read(task, "checked.json", Checked)
-        repaired = find(self.session.task_target(task.name, "repaired.json"), Draft)
-        if repaired and repaired.outcome is Outcome.OK and repaired.repairs == hash_of(draft):
-            return {key: self._landed(task, repaired, draft, None)}
-        mendable = checked.outcome in (Outcome.CONFLICT, Outcome.CHECK_FAILED)
-        if draft.outcome is not Outcome.OK or not (checked.outcome is Outcome.OK or mendable):
-            return {key: self._parked(task, TaskLanded(checked.outcome, checked.detail))}
-        if mendable:
-            return {key: self._to_be_mended(task, _failure(draft, checked))}
-        return {key: self._landed(task, draft, draft, checked)}
+        due = self.due(self.session.tasks[str(key)])
+        return {key: due if isinstance(due, Attempt) else self._landed(due)}
 
-    def _landed(self, task: Task, change: Draft, draft: Draft, checked: Checked | None) -> Attempt:
-        """Land a change: the draft, or what repairs it. checked: of the draft, where it has not been mended yet."""
+    def due(self, task: Task) -> Attempt | Due:
+        """What is to land of a task now; else how it ends, or what comes before it lands."""
+        if found := self.waiting(task):
+            return found
+        draft, checked = self._read(task, "draft.json", Draft), self._read(task, "checked.json", Checked)
+        mendable = checked.outcome in (Outcome.CONFLICT, Outcome.CHECK_FAILED)
+        if draft.outcome is Outcome.OK and mendable:
+            return self.to_be_mended(task, _failure(draft, checked))
+        return self.parked(task, TaskLanded(checked.outcome, checked.detail))
+
+    def waiting(self, task: Task) -> Due | None:
+        """The change of a task that is drafted, or mended, and held when it was judged."""
+        target = self.session.task_target
+        draft, checked = find(target(task.name, "draft.json"), Draft), find(target(task.name, "checked.json"), Checked)
+        repaired = find(target(task.name, "repaired.json"), Draft)
+        if draft is None or checked is None or checked.draft != hash_of(draft):
+            return None
+        if repaired and repaired.outcome is Outcome.OK and repaired.repairs == hash_of(draft):
+            return Due(task, repaired, draft, None)
+        held = draft.outcome is Outcome.OK and checked.outcome is Outcome.OK
+        return Due(task, draft, draft, checked) if held else None
+
+    def _landed(self, due: Due) -> Attempt:
         waiting = began = time.time()
-        failures: list[Failure] = []
+        task, checked, failures = due.task, due.checked, due.failures
         try:
             landing = self.session.landing
-            proposal = _Proposal(self, landing, task, change, draft, checked, failures)
+            proposal = Proposal(self, landing, due)
             with process.holding(landing.lock()):
                 began = time.time()
                 landed = landing.land(proposal.on, TaskLanded)
@@ -146,11 +159,11 @@ class Changes:
         self.session.moved()
         fields = {"lock_wait": began - waiting}
         if failures and checked is not None:
-            return attrs.evolve(self._to_be_mended(task, failures[-1]), fields={**fields, "detail": landed.detail})
-        attempt = self._parked(task, landed)
+            return attrs.evolve(self.to_be_mended(task, failures[-1]), fields={**fields, "detail": landed.detail})
+        attempt = self.parked(task, landed)
         return attrs.evolve(attempt, fields={**attempt.fields, **fields})
 
-    def _parked(self, task: Task, landed: TaskLanded) -> Attempt:
+    def parked(self, task: Task, landed: TaskLanded) -> Attempt:
         """How the task ends, parked or landed."""
         self._write(task, "landed.json", landed)
         line = f"{landed.outcome}: {landed.detail.splitlines()[0] if landed.detail else ''}"
@@ -158,7 +171,7 @@ class Changes:
             line = f"{len(landed.files)} files on {self.session.landing.branch}"
         return Attempt(landed.outcome, line=line, fields={"detail": landed.detail, "repaired": landed.repaired})
 
-    def _to_be_mended(self, task: Task, failure: Failure) -> Attempt:
+    def to_be_mended(self, task: Task, failure: Failure) -> Attempt:
         self._write(task, "failure.json", failure)
         cut_short = "it was to be mended, and the run ended before that"
         self._write(task, "landed.json", TaskLanded(failure.outcome, cut_short))
@@ -178,8 +191,13 @@ class Changes:
             repaired = Draft(Outcome.UNVERIFIED, str(error))
         repaired = attrs.evolve(repaired, repairs=hash_of(draft))
         attempt = self._drafted(task, drafting, repaired, "repaired.json", "repaired.patch")
+        if self.gate and repaired.outcome is Outcome.OK:
+            return {key: attrs.evolve(attempt, then=self.at_the_gate(task, self.gate))}
         leg = Leg(f"land:{task.name}", "land", VALIDATION, self.land_repaired)
         return {key: attrs.evolve(attempt, then=leg)}
+
+    def at_the_gate(self, task: Task, gate: Performer) -> Leg:
+        return Leg(f"land:{task.name}", "land", GATE, gate, GATE)
 
     def land_repaired(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
         (key,) = keys
@@ -188,8 +206,8 @@ class Changes:
         if repaired.outcome is not Outcome.OK:
             failure = self._read(task, "failure.json", Failure)
             said = f"{failure.outcome}: {failure.name}; its repair: {repaired.outcome}: {repaired.detail}"
-            return {key: self._parked(task, TaskLanded(repaired.outcome, said))}
-        return {key: self._landed(task, repaired, draft, None)}
+            return {key: self.parked(task, TaskLanded(repaired.outcome, said))}
+        return {key: self._landed(Due(task, repaired, draft, None))}
 
     # -- shared
 
@@ -221,16 +239,31 @@ class Changes:
 
 
 @attrs.frozen
-class _Proposal:
-    """A task's change, as something that lands."""
+class Due:
+    """A change that is to land: the draft, or what repairs it."""
 
-    changes: Changes
-    landing: Landing
     task: Task
     change: Draft
     draft: Draft  # that it stands in for, or itself
-    checked: Checked | None
-    failures: list[Failure]  # what a repair could mend comes in here
+    checked: Checked | None  # of the draft, where it has not been mended yet
+    failures: list[Failure] = attrs.field(factory=list)  # what a repair could mend comes in here
+
+
+@attrs.frozen
+class Proposal:
+    """What is due of a task, as something that lands."""
+
+    changes: Changes
+    landing: Landing
+    due: Due
+
+    @property
+    def task(self) -> Task:
+        return self.due.task
+
+    @property
+    def change(self) -> Draft:
+        return self.due.change
 
     def on(self, start: str, head: str) -> Change[TaskLanded]:
         there = self.changes._applied(self.change, start)
@@ -245,7 +278,7 @@ class _Proposal:
             raise Unfit(Outcome.CONFLICT, detail)
         return Change(
             self._done, there.paths, self._message(), {TASK: self.task.name, DRAFT: self.change.reply},
-            lambda worktree: worktree.git("read-tree", "--reset", "-u", there.tree), self._holds,
+            lambda worktree: worktree.git("read-tree", "--reset", "-u", there.tree), self.holds,
         )  # fmt: skip
 
     def _was_there(self, start: str) -> bool:
@@ -254,10 +287,10 @@ class _Proposal:
         found = self.landing.repository.git("log", "-1", "--format=%B", "--fixed-strings", mark, start).text
         return mark_of(found, DRAFT) == self.change.reply
 
-    def _holds(self, worktree: Worktree, commit: str) -> bool:
+    def holds(self, worktree: Worktree, commit: str) -> bool:
         """Judge the commit that is to land, unless this very tree was judged before. Raises Unfit."""
         tree = self.landing.repository.git("rev-parse", f"{commit}^{{tree}}").text.strip()
-        before = self.checked
+        before = self.due.checked
         if before and (before.outcome, before.tree, before.conditions) == (Outcome.OK, tree, hash_of(self.task.check)):
             return True
         worktree.reset(commit)
@@ -269,13 +302,13 @@ class _Proposal:
         return True
 
     def _fails(self, outcome: Outcome, name: str, detail: str) -> None:
-        self.failures.append(Failure(hash_of(self.draft), outcome, name, detail))
+        self.due.failures.append(Failure(hash_of(self.due.draft), outcome, name, detail))
 
     def _done(self, commit: str) -> TaskLanded:
         states = self.landing.repository.files(commit)
         files = {path: states.get(path, "") for path in self.change.files}
-        repaired = self.change is not self.draft
-        return TaskLanded(Outcome.OK, "", hash_of(self.draft), hash_of(self.task.check), files, repaired)
+        repaired = self.change is not self.due.draft
+        return TaskLanded(Outcome.OK, "", hash_of(self.due.draft), hash_of(self.task.check), files, repaired)
 
     def _message(self) -> str:
         said = next(filter(None, (line.strip(" #") for line in self._about().splitlines())), "")

@@ -27,6 +27,7 @@ class Judged:
     outcome: Outcome
     detail: str = ""
     hidden: bool = False
+    crash: bool = False  # a program of it fell over by itself
 
     @property
     def line(self) -> str:
@@ -77,15 +78,15 @@ class Command:
                 timeout=max(0.0, deadline - time.monotonic()),
             )  # fmt: skip
             if not done.ok:
-                outcome, why = self._ended(done)
-                return Judged(self.name, outcome, f"{command}: {why}\n{done.tail(TAIL)}".rstrip(), self.hidden)
+                outcome, why, crash = self._ended(done)
+                return Judged(self.name, outcome, f"{command}: {why}\n{done.tail(TAIL)}".rstrip(), self.hidden, crash)
         return Judged(self.name, Outcome.OK, hidden=self.hidden)
 
-    def _ended(self, done: process.Finished) -> tuple[Outcome, str]:
+    def _ended(self, done: process.Finished) -> tuple[Outcome, str, bool]:
         """A command that the machine did not let come to its end says nothing about the change."""
         if cut_short := unfinished(done, self.condition.timeout):
-            return Outcome.UNVERIFIED, cut_short.why
-        return Outcome.CHECK_FAILED, f"exit status {done.exit_code}"
+            return Outcome.UNVERIFIED, cut_short.why, cut_short.crash
+        return Outcome.CHECK_FAILED, f"exit status {done.exit_code}", False
 
 
 @attrs.frozen

@@ -78,6 +78,7 @@ def _plan(
         *_generator_mistakes(doc.generate.with_),
         *_branch_mistakes(doc.land.branch),
         *legal.mistakes(doc),
+        *_gate_mistakes(doc),
     ]
     root = Path(os.path.realpath(path.parent / doc.project))  # resolve() raises for a link to itself
     if not os.path.isdir(root):  # noqa: PTH112
@@ -97,6 +98,11 @@ def _plan(
     tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
     tasks, wrong_agents = agenttasks.tasks(doc.tasks, tasks, checkout)
     lints, wrong_lints = lintplan.lints(doc.lint, checkout)
+    gate = None
+    if doc.gate:
+        said = {**attrs.asdict(doc.gate, recurse=False), "owns": filescopes.owned(doc.gate.owns)}
+        gate = model.GateConfig(**said)
+    tasks = agenttasks.gated(tasks, gate)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
     compose = {checkout.spelled(shared): by for shared, by in doc.compose.items()}
     mistakes += [*wrong_scopes, *wrong_tasks, *wrong_agents, *wrong_config, *wrong_lints]
@@ -106,7 +112,7 @@ def _plan(
         path=str(path),
         root=str(root),
         store=None if doc.store is None else str((path.parent / doc.store).absolute()),
-        pools={model.GENERATION: 1, **doc.pools},
+        pools={model.GENERATION: 1, **doc.pools, **({model.GATE: 1} if doc.gate else {})},
         engine=model.EngineConfig(**{**attrs.asdict(doc.engine, recurse=False), "config": config}),
         generate=model.GenerateConfig(
             tuple(
@@ -121,6 +127,7 @@ def _plan(
         models=legal.models(doc.models),
         lints=lints,
         compose=compose,
+        gate=gate,
     )
     if not mistakes:
         mistakes += legal.choice_mistakes(plan)
@@ -227,6 +234,17 @@ def _generator_mistakes(generators: Sequence[document.GeneratorDocument]) -> Ite
         for key in ("model", "effort"):
             if generator.use == "differential" and getattr(generator, key):
                 yield Mistake((*where, key), "differential asks no model", f"leave `{key}` out")
+
+
+def _gate_mistakes(doc: document.Document) -> Iterator[Mistake]:
+    if doc.gate is None:
+        return
+    if doc.gate.owns and (said := filescopes.unresumed(doc.gate.owns)):
+        yield Mistake(("gate", "owns"), *said)
+    for index, task in enumerate(doc.tasks):
+        if doc.gate.each and agenttasks.EACH in task.check:
+            where = ("tasks", index, "check", agenttasks.EACH)
+            yield Mistake(where, "that is what `gate.each` is called in every check", "choose another name")
 
 
 def _branch_mistakes(branch: str) -> Iterator[Mistake]:

@@ -14,6 +14,7 @@ import cattrs
 from . import kinds, model
 from .kinds import (
     ARGUMENT,
+    BATCH,
     BOOLEAN,
     BYTES,
     CONDITION,
@@ -214,6 +215,19 @@ class TaskDocument:
 
 
 @attrs.frozen
+class GateDocument:
+    """A build that judges agents' changes before they land: several at once, and those to blame are found."""
+
+    build: Annotated[Commands, "Shell commands in the project's root of a worktree: all end with 0, or nothing lands"]
+    each: Annotated[Commands, "A cheap condition, the first of every check: shell commands, run as drafts come"] = ()
+    batch: Annotated[int | Literal["auto"], BATCH, "The most changes of one build; auto: by how many are to blame"] = (
+        "auto"
+    )
+    timeout: Annotated[float, SECONDS, "For one build; then it is ended, and nothing is known of its changes"] = 3600.0
+    owns: Annotated[OwnsDocument | None, OWNS] = None
+
+
+@attrs.frozen
 class Document:
     """The plan of a mutation drive: what to mutate, what covers it, who may write tests."""
 
@@ -245,6 +259,7 @@ class Document:
         Single("run", "lint"),
         "Linters by name, for `doit lint`; one alone may stand here without a name",
     ] = attrs.field(factory=dict)
+    gate: Annotated[GateDocument | None, "What agents' changes land through"] = None
     compose: Annotated[
         Mapping[Annotated[str, PATTERN], Annotated[str, NAME]],
         "Files that many tasks have a share in, each as a file of its own in the folder PATH.d; and who makes PATH of "

@@ -45,6 +45,7 @@ class Build:
 
     stack: Stack
     why: str
+    fresh: bool = False  # no verdict has led to it: with more that wait it would be a larger one
 
 
 @attrs.frozen
@@ -138,7 +139,7 @@ def decide(
         return Build(queue[:again], "again: the machine could not finish it")
     if green := known.longest_green(queue):
         return Land(queue[:green])
-    return Build(queue[: best_size(rate, most)], "the first that wait")
+    return Build(queue[: best_size(rate, most)], "the first that wait", fresh=True)
 
 
 @attrs.frozen

@@ -39,6 +39,7 @@ class Leg:
     kind: str
     pool: str
     performer: Performer
+    batch: str | None = None  # those of one batch that are ready are performed together
 
 
 @attrs.frozen
@@ -79,6 +80,17 @@ class Slot:
         else:
             with slots.opened(self._slots, folder) as path:
                 yield path
+
+    @contextlib.contextmanager
+    def beside(self, lane: str) -> Iterator[None]:
+        """Hold a slot of another lane as well, once it is free. Raises process.Stopped where the run ends before."""
+        if self._slots is None:
+            yield
+            return
+        with self._slots.waited_for(lane, lambda: False) as held:
+            if not held:
+                raise process.Stopped(f"waiting for a slot of {lane}")
+            yield
 
     def try_extra(self) -> contextlib.AbstractContextManager[bool]:
         """Hold one more slot of the lane if one is free now; False, without waiting, if not."""

@@ -13,6 +13,7 @@ from cattrs.cols import homogenous_tuple_structure_factory
 from cattrs.errors import IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, override
 
+from .gate import LARGEST
 from .source import nearest
 
 
@@ -97,7 +98,7 @@ def _string(expected: str, pattern: str, **more: Any) -> Kind:
 
 OURS = (
     "baseline", "search", "validate", "generate", "land", "confirm", "mutate",
-    "plan", "report", "prove", "lint", "build", "draft", "check", "include",
+    "plan", "report", "prove", "lint", "build", "draft", "check", "gate", "include",
 )  # fmt: skip
 MOST = 1000  # no count in a plan is sensibly larger
 _MOST_SECONDS = 31 * 24 * 3600
@@ -153,13 +154,21 @@ LINES = _string("text", r"[^\u0000]*[^\u0000\s][^\u0000]*")
 ARGUMENT = _string("text", r"[^\u0000]*")
 NAME = _name()
 CONDITION = _string("a name of letters, digits, - and _", r"[A-Za-z0-9_-]+")
-POOL_NAME = _name(validation=("validation is what -n says, not the plan", "leave it out"))
+POOL_NAME = _name(
+    validation=("validation is what -n says, not the plan", "leave it out"),
+    gate=("the gate has one slot", "leave it out"),
+)
 TASK_NAME = _name(**{name: (f"{name!r} is a name of ours", "choose another") for name in OURS})
 VARIABLE = _string("the name of an environment variable", r"[^=\u0000]+")
 COUNT = Kind(
     f"a whole number from 1 to {MOST}",
     {"type": "integer", "minimum": 1, "maximum": MOST},
     _number(1, MOST, int),
+)
+BATCH = Kind(
+    f"a whole number from 1 to {LARGEST}, or auto",
+    {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LARGEST}, {"const": "auto"}]},
+    lambda value: value if value == "auto" else _number(1, LARGEST, int)(value),
 )
 BOOLEAN = Kind("true or false", {"type": "boolean"}, _number(False, True, bool))
 MOST_TOKENS = 10**9

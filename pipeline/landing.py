@@ -39,6 +39,15 @@ class Unfit(Exception):
 
 
 @attrs.frozen
+class Stand:
+    """What a change is put on, as it was when it was looked at."""
+
+    head: str
+    old: str | None  # where the branch was
+    start: str  # the commit: the branch, on HEAD
+
+
+@attrs.frozen
 class Change(Generic[T]):
     """What is to land on one commit, and made for that commit."""
 
@@ -169,24 +178,32 @@ class Landing:
 
     def _try(self, propose: Propose[T]) -> tuple[T] | None:
         """One try: None where the branch moved meanwhile, or something is to be proposed anew."""
+        stand = self.stand()
+        change = propose(stand.start, stand.head)
+        commit = self.commit(change, stand.start, stand.head) if change.paths else stand.start
+        return (change.done(commit),) if self.put(stand, commit, change.holds) else None
+
+    def stand(self) -> Stand:
+        """What a change would stand on now. Raises Refused and Conflict."""
         head = self.head()
         old = self.repository.rev(self.on.ref)
-        start = self.on.start(head, old)
-        change = propose(start, head)
-        commit = start
-        if change.paths:
-            commit = self._commit(change, start, head)
-            if not change.holds(self.worktree(), commit):
-                return None
-        if commit != self.on.tip(head):
-            if place := checked_out(self.repository, self.on.ref):
-                why = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
-                raise Unfit(Outcome.CONFLICT, why)
-            if not self._swap(commit, old):
-                return None
-        return (change.done(commit),)
+        return Stand(head, old, self.on.start(head, old))
 
-    def _commit(self, change: Change[T], start: str, head: str) -> str:
+    def put(self, stand: Stand, commit: str, holds: Callable[[Worktree, str], bool]) -> bool:
+        """Make the branch a commit, of one change or of several. False where it does not hold, or the branch has moved.
+
+        Nothing else moves the branch. Raises Unfit.
+        """
+        if commit != stand.start and not holds(self.worktree(), commit):
+            return False
+        if commit == self.on.tip(stand.head):
+            return True
+        if place := checked_out(self.repository, self.on.ref):
+            why = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
+            raise Unfit(Outcome.CONFLICT, why)
+        return self._swap(commit, stand.old)
+
+    def commit(self, change: Change[T], start: str, head: str) -> str:
         """The change as a commit on `start`, as the user's hooks leave it. Raises Unfit."""
         worktree = self.worktree()
         worktree.git("checkout", "--detach", "--force", "--quiet", start)

@@ -82,7 +82,7 @@ class Running:
 
     def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
         steps = [each.task.actions[0] for each in self.members]
-        leg = self.members[0].leg  # such are performed alone
+        leg = self.members[0].leg  # of a batch all have one performer
         performer = leg.performer if leg else steps[0].performer
         self.started = time.time()
         with process.cpu_account() as cpu_seconds:
@@ -331,7 +331,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             self.say(f"   {waiting.name}: {attempt.line}")
         fields = {**attempt.fields, **running.shared, "then": leg.name}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
-        ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=None)
+        ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
         self._ready[waiting.task.name] = _Waiting(waiting.node, time.time(), ready, leg)
 
     def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:

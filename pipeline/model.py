@@ -19,6 +19,7 @@ EFFORTS: Mapping[str, tuple[str, ...]] = {
     "codex": ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"),
     "gemini": (),
 }
+GATE = "gate"  # the pool of one slot that landings through the gate take
 
 
 @attrs.frozen
@@ -179,6 +180,17 @@ class Condition:
 
 
 @attrs.frozen
+class GateConfig:
+    """The build that judges changes before they land, several at a time."""
+
+    build: tuple[str, ...]  # shell commands in the project's root of a worktree
+    each: tuple[str, ...] = ()  # a cheap condition of every task's check, before all others
+    batch: int | Literal["auto"] = "auto"  # the most changes of one build
+    timeout: float = 3600.0  # seconds for one build, and for one `each`
+    owns: Owns | None = None
+
+
+@attrs.frozen
 class Task:
     """A declared task: commands with file scopes, run in the checkout, as doit's tasks do; or, with `agent`, a change
     that is drafted, checked and landed in worktrees of ours.
@@ -220,6 +232,7 @@ class Plan:
     models: ModelsConfig = ModelsConfig()
     lints: tuple[Lint, ...] = ()
     compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d
+    gate: GateConfig | None = None  # what agents' changes land through
 
     @property
     def commands(self) -> tuple[Task, ...]:

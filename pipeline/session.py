@@ -385,6 +385,11 @@ class Session:
         self.events.append({"event": "condition", **event})
         self.ledger.write("condition", **event)
 
+    def build(self, **fields: Any) -> None:
+        """One build of the gate, or what was known of one."""
+        self.events.append({"event": "build", **fields})
+        self.ledger.write("build", **fields)
+
     def accounted(self, reply: str, since: float) -> bool:
         """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""
         calls = (e for e in ledger.events(self.ledger_path) if e["event"] == "call")

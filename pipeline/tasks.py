@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doit.tools import config_changed
 
@@ -17,9 +17,12 @@ from pipeline import filescopes, freshness, patterns, reports
 from pipeline.action import Step
 from pipeline.choice import of_scope
 from pipeline.host import Attempt, CannotGoOn, Performer, Slot
-from pipeline.model import GENERATION, VALIDATION, Scope, Task
+from pipeline.model import GATE, GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates
 from pipeline.session import Session
+
+if TYPE_CHECKING:
+    from pipeline.gating import Gating
 
 Dict = dict[str, Any]
 
@@ -70,6 +73,7 @@ class _Maker:
         self.session, self.plan = session, session.plan
         self.fresh = freshness.Freshness(session)
         self._performers: dict[str, Performer] = {}
+        self._gate: Gating | None = None
 
     def _performer(self, kind: str) -> Performer:
         """The step of a kind, one for all its tasks. What it takes to work is imported when there is work."""
@@ -103,17 +107,49 @@ class _Maker:
 
             return perform
 
+        def at_the_gate(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+            with told_of_loss(self.session):
+                return self._gating().land(keys, slot)
+
+        def gate(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+            with told_of_loss(self.session):
+                return self._gating(look=keys[0] == ("gate", True)).all(keys, slot)
+
         for kind, doc in _CHANGE_GROUPS:
             yield {"basename": kind, "name": None, "doc": doc}
         performers = {kind: performer(kind) for kind in ("draft", "check", "land")}
+        if self.plan.gate:
+            performers["land"] = at_the_gate
+            yield {
+                "basename": "gate",
+                "doc": "let what is drafted and checked through the gate; --check: judge it, and land nothing",
+                "actions": [Step(self.session, "gate", gate, option="check")],
+                "params": [{
+                    "name": "check", "long": "check", "type": bool, "default": False,
+                    "help": "land nothing; exit 1 where something would not land",
+                }],
+                "verbosity": 2,
+                "meta": {"pool": GATE, "kind": "gate"},
+            }  # fmt: skip
         for task in self.plan.changes:
             yield from self._change(task, performers)
+
+    def _gating(self, look: bool = False) -> Gating:
+        """The gate of this run, one for all that lands through it."""
+        from pipeline.gating import Gating
+
+        assert self.plan.gate is not None
+        if self._gate is None:
+            self._gate = Gating(self.session, self.plan.gate, look)
+        return self._gate
 
     def _change(self, task: Task, performers: Mapping[str, Performer]) -> Iterator[Dict]:
         name, changed = task.name, {other.name for other in self.plan.changes}
         said = task.doc or (task.agent.brief.strip().splitlines()[0].strip("# ") if task.agent else "")
         first = [f"land:{other}" for other in self.session.order.after[name]]
         first += [need for need in task.needs if need not in changed]
+        pools = {"draft": GENERATION, "check": VALIDATION, "land": GATE if self.plan.gate else VALIDATION}
+        batch = {"land": {"batch": GATE}} if self.plan.gate else {}
         for kind, target, needs, doc, judge, fresh in (
             (
                 "draft", "draft.json", first, f"let {task.agent.use if task.agent else ''} draft: {said}",
@@ -133,7 +169,7 @@ class _Maker:
                 "actions": [Step(self.session, name, performers[kind])],
                 "task_dep": needs, "targets": [self._task_target(task, target)],
                 "uptodate": [freshness.Asked(judge, task, fresh)], "clean": True,
-                "meta": {"pool": GENERATION if kind == "draft" else VALIDATION, "kind": kind, "scope": name},
+                "meta": {"pool": pools[kind], "kind": kind, "scope": name, **batch.get(kind, {})},
             }  # fmt: skip
         yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}"], "doc": said}
 
