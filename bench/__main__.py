@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import gate as gates
+from bench import gated as gateds
 from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
@@ -133,12 +134,26 @@ def gate(_place: Path, _pairs: int) -> list[Row]:
     return []
 
 
+def gated(place: Path, _pairs: int) -> list[Row]:
+    """What the batch gate costs in builds that were really made; prints a table of its own."""
+    gateds.figures(place)
+    return []
+
+
+def race(place: Path, _pairs: int) -> list[Row]:
+    """A watcher that breaks what is built beside it, with and without `owns`; prints a table of its own."""
+    gateds.race(place)
+    return []
+
+
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
     "nothing": nothing,
     "memory": memory,
     "plan": plan,
     "gate": gate,
+    "gated": gated,
+    "race": race,
     "net": net,
 }
 

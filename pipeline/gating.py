@@ -49,11 +49,12 @@ class _Stacked:
 
 @attrs.define
 class Gating:
-    """The gate of one run. `look`: judge, and land nothing."""
+    """The gate of one run. look: judge, and land nothing. again: build what was built in earlier runs, too."""
 
     session: Session
     config: GateConfig
     look: bool = False
+    again: bool = False
     _stand: Stand | None = None
     _stood: tuple[str, str | None] | None = None  # HEAD and the branch, when that was looked at
     _due: dict[str, Due] = attrs.field(factory=dict)
@@ -309,8 +310,8 @@ class Gating:
     def _build_of(self, stack: Stack, tree: str, worktree: Worktree, commit: str) -> tuple[Verdict, str]:
         cache = ActionCache(self.session.places.cache / "actions")
         known = {"gate": list(self.config.build), "project": self.session.repository.prefix, "tree": tree}
-        info = self.session.info
-        began, since = time.time(), info.started if info and info.always else 0.0
+        info, began = self.session.info, time.time()
+        since = info.started if info and (info.always or self.again) else 0.0
         attempts = self._built[tree]
         built = next((each for each in attempts if each.verdict is not Verdict.UNVERIFIED), None)
         built = built or cache.find(known, lambda _: True, Built, since)

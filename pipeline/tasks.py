@@ -113,7 +113,8 @@ class _Maker:
 
         def gate(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
             with told_of_loss(self.session):
-                return self._gating(look=keys[0] == ("gate", True)).all(keys, slot)
+                said: Any = keys[0]  # its name, --check, --again
+                return self._gating(*said[1:]).all(keys, slot)
 
         for kind, doc in _CHANGE_GROUPS:
             yield {"basename": kind, "name": None, "doc": doc}
@@ -122,25 +123,28 @@ class _Maker:
             performers["land"] = at_the_gate
             yield {
                 "basename": "gate",
-                "doc": "let what is drafted and checked through the gate; --check: judge it, and land nothing",
-                "actions": [Step(self.session, "gate", gate, option="check")],
-                "params": [{
-                    "name": "check", "long": "check", "type": bool, "default": False,
-                    "help": "land nothing; exit 1 where something would not land",
-                }],
+                "doc": "let what is drafted and checked through the gate; --check: land nothing; --again: build all anew",
+                "actions": [Step(self.session, "gate", gate, options=("check", "again"))],
+                "params": [
+                    {"name": name, "long": name, "type": bool, "default": False, "help": help_}
+                    for name, help_ in (
+                        ("check", "land nothing; exit 1 where something would not land"),
+                        ("again", "build what was built before, too"),
+                    )
+                ],
                 "verbosity": 2,
                 "meta": {"pool": GATE, "kind": "gate"},
             }  # fmt: skip
         for task in self.plan.changes:
             yield from self._change(task, performers)
 
-    def _gating(self, look: bool = False) -> Gating:
+    def _gating(self, look: bool = False, again: bool = False) -> Gating:
         """The gate of this run, one for all that lands through it."""
         from pipeline.gating import Gating
 
         assert self.plan.gate is not None
         if self._gate is None:
-            self._gate = Gating(self.session, self.plan.gate, look)
+            self._gate = Gating(self.session, self.plan.gate, look, again)
         return self._gate
 
     def _change(self, task: Task, performers: Mapping[str, Performer]) -> Iterator[Dict]:

@@ -668,6 +668,26 @@ NAMES = {
             "4: tasks[2].owns.out: no key 'out' here; choose from lock, pause, resume",
         ],
     ),
+    "the gate": (
+        "gate: {each: x, owns: {pause: x}}\ntasks:\n"
+        "  - {name: gate, run: x}\n  - {name: a, agent: do it, writes: [x], check: {each: x}, owns: {}}\npools: {gate: 2}\n",
+        [
+            "1: gate: `build` is missing: shell commands in the project's root of a worktree: all end with 0, or nothing lands",
+            "3: tasks[0].name: 'gate' is a name of ours; choose another",
+            "4: tasks[1].owns: `owns` is for `run`; each condition of `check` may have its own",
+            "5: pools.gate: the gate has one slot; leave it out",
+        ],
+    ),
+    "what the gate asks": (
+        "gate: {build: x, each: x, batch: 33, owns: {pause: x}}\ntasks:\n"
+        "  - {name: a, agent: do it, writes: [x], check: {each: x, b: {run: x, owns: {pause: x}}}}\n",
+        [
+            "1: gate.batch: expected a whole number from 1 to 32, or auto, got 33",
+            "1: gate.owns: what is paused stays so: `resume` is missing; say how the watcher is started again",
+            "3: tasks[0].check.b.owns: what is paused stays so: `resume` is missing; say how the watcher is started again",
+            "3: tasks[0].check.each: that is what `gate.each` is called in every check; choose another name",
+        ],
+    ),
     "memory": (
         "tasks:\n" + "".join(f"  - {{name: a{i}, run: x, memory: {m}}}\n" for i, m in enumerate(["0", "2 GiB", "1.5", "2000TiB", "2GiB"])),
         [

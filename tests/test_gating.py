@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from test_agents import BRANCH, Project, project, task, writing
@@ -71,5 +71,92 @@ def test_what_is_green_together_lands_together_and_the_guilty_one_and_the_pair_a
     green = {e["tree"] for e in project.events("build") if e["verdict"] == "green"}
     assert trees[0] in green, "what landed was built as it landed"
 
-    project.doit("-n", "2", "build", "-a", code=1)
+    project.doit("-n", "2", "gate", "--check", "--again", code=1)
     assert builds(project) > judged, "unless it is asked for"
+
+
+def test_a_mended_draft_goes_through_the_gate_again_and_who_waits_for_one_that_landed_need_not_wait_for_others(
+    project: Project,
+) -> None:
+    later = task("later", "src/later.c", check=CHEAP, needs=["a"])
+    gated(project, ["a", "bad", "b"], [later], each="! grep -q FORBIDDEN src/*.c", batch="auto")
+    mended = {"match": "cannot land yet", "write": {"src/bad.c": "int bad(void) { return 0; }\n"}}
+    project.agent(mended, writing("a"), writing("b"), writing("bad", NOWHERE), writing("later"))
+    done = project.doit("-n", "2", "build")
+    assert sorted(project.landed()) == ["a", "b", "bad", "later"]
+    assert "repaired once" in done.out
+    names = [e["name"] for e in project.events("condition") if e["scope"] == "a"]
+    assert names[:2] == ["each", "compiles"]
+    assert any("FORBIDDEN" in brief for brief in (each["brief"] for each in project.drafts()))
+    project.build_each()
+    green = {e["tree"] for e in project.events("build") if e["verdict"] == "green"}
+    steps = project.git("log", "--format=%H %T", f"HEAD..{BRANCH}").splitlines()
+    assert steps[0].split()[1] in green
+    assert project.left() == []
+
+
+def test_what_the_machine_could_not_finish_is_tried_again_covered_or_parked_as_unverified(project: Project) -> None:
+    once = f"test -e {project.root.parent}/once || {{ touch {project.root.parent}/once; kill -9 $$; }}"
+    hang = "grep -q HANG src/*.c && sleep 60"
+    crash = "! grep -q CRASH src/*.c || sh -c 'kill -SEGV $$'"
+    build = [f"echo built >> {project.root.parent}/builds", once, crash, f"{hang}; true"]
+    gated(project, ["a", "hang", "crash"], timeout=1.5, build=build)
+    project.agent(
+        {"match": "cannot land yet", "exit": 1}, writing("a"),
+        writing("hang", "/* HANG */\n"), writing("crash", "/* CRASH */\n"),
+    )  # fmt: skip
+    project.doit("-n", "2", "check")
+    project.doit("-n", "2", "gate", code=1)
+    assert project.landed() == ["a"]
+    assert said(project, "hang").startswith("unverified: twice the machine could not finish a build of it")
+    assert "no end within 1.5 s" in said(project, "hang")
+    assert said(project, "crash").startswith("check-failed: red alone")
+    assert "crashed with SIGSEGV" in said(project, "crash")
+    first, second = project.events("build")[:2]
+    assert (first["verdict"], second["stack"]) == ("unverified", first["stack"])
+    assert "killed by SIGKILL" in first["detail"]
+    covered = {e["task"]: e["verdict"] for e in project.events("covered")}
+    assert covered["a"] == "green", "a later build holds it"
+    assert builds(project) == len([e for e in project.events("build") if not e["cached"]])
+
+
+def test_nothing_lands_on_a_branch_that_is_red_itself_and_nobody_is_blamed_for_it(project: Project) -> None:
+    gated(project, ["a", "b"])
+    project.write("src/main.c", "int nowhere(void);\nint main(void) { return nowhere(); }\n")
+    project.commit("red")
+    project.agent(writing("a"), writing("b"))
+    project.doit("-n", "2", "build", code=1)
+    assert all(said(project, name).startswith("blocked: the branch is red without it: ") for name in "ab")
+    assert len(project.drafts()) == 2, "no repair"
+
+
+def test_the_gate_owns_the_build_and_a_killed_run_is_gone_on_with(project: Project) -> None:
+    """A watcher has the one tool all the time: whatever is built beside it fails."""
+    place = project.root.parent
+    tool = f"mkdir {place}/tool || exit 1; touch {place}/began; sleep $(cat {place}/seconds); rmdir {place}/tool"
+    owns = {
+        "pause": f"rmdir {place}/tool; echo pause >> {place}/log",
+        "resume": f"mkdir -p {place}/tool; echo resume >> {place}/log",
+    }
+    (place / "seconds").write_text("0.01")
+    (place / "tool").mkdir()
+    gated(project, ["a", "b", "c"], batch=2, build=tool)
+    project.agent(*map(writing, "abc"), {"match": "cannot land yet", "exit": 1})
+    project.doit("-n", "2", "check")
+    project.doit("-n", "2", "gate", "--check", code=1)
+    assert {e["verdict"] for e in project.events("build")} == {"red"}, "it was no test"
+    gated(project, ["a", "b", "c"], batch=2, build=tool, owns=owns)
+    (place / "seconds").write_text("60")
+    run = project.start("-n", "2", "gate", "--again")
+    while not (place / "began").exists():
+        time.sleep(0.05)
+    run.kill()
+    run.wait()
+    (place / "seconds").write_text("0.01")
+    project.doit("-n", "2", "gate", "--again")
+    assert sorted(project.landed()) == ["a", "b", "c"]
+    assert [e["verdict"] for e in project.events("build")] == ["green", "green"]
+    log = (place / "log").read_text().split()
+    assert (log[0], log[-1], log.count("pause")) == ("pause", "resume", 3)
+    assert (place / "tool").is_dir(), "the watcher has it again"
+    assert project.left() == []
