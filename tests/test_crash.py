@@ -18,6 +18,7 @@ import pytest
 from conftest import World, copy_world, kill_tree
 
 from pipeline import ledger
+from pipeline.process import boot_id
 from pipeline.store import digest
 
 EDITED = {"src/cart.js", "src/label.js"}
@@ -233,6 +234,9 @@ def test_a_run_with_nothing_to_do_removes_what_a_dead_one_left(driven: World) ->
     dead = ours / "20200101T000000.000000Z-1"
     driven.git("worktree", "add", "--quiet", "--detach", str(dead / "validation-0"), "HEAD")
     assert driven.git("worktree", "list").count("\n") == 2
+    driven.write("cache/run.json", json.dumps({"run": dead.name, "boot": boot_id()}))
+    driven.write("cache/scopes/src%2Flabel.js/.new-1", "half")
     driven.doit("-n", "2", "mutate")
     assert driven.git("worktree", "list").count("\n") == 1
-    assert not dead.exists()
+    assert not dead.exists() and not list((driven.root / "cache/scopes").rglob(".new-*"))
+    assert driven.events("run-started")[0]["took_over"] == dead.name
