@@ -631,10 +631,16 @@ def test_a_run_that_a_hook_starts_is_about_its_own_repository(place: Place, monk
     assert (other.state(), other.git("for-each-ref")) == (before, refs)
 
 
-def test_a_hook_that_breaks_the_tests_lands_none_of_them(place: Place) -> None:
-    place.hook("pre-commit", f"sed -i 's/beta/delta/' {A} 2> /dev/null && git add {A}; true")
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [("delta", "it passes on the original in 0 of 1 runs"), ("alpha", "1 of 1 kills are lost")],
+    ids=["it fails", "it kills nothing"],
+)
+def test_a_hook_that_takes_the_sense_out_of_a_test_lands_none_of_it(place: Place, word: str, why: str) -> None:
+    place.hook("pre-commit", f"sed -i \"s/'beta'/'{word}'/\" {A} 2> /dev/null && git add {A}; true")
     found = place.run(TESTS)
     assert (found["src/a.js"].titles, found["src/b.js"].titles) == ((), ("has beta of b",))
+    assert found["src/a.js"].withdrawn == (f"has beta: {why}",)
     assert place.titles() == []
 
 
