@@ -38,8 +38,8 @@ ROOT = Path(__file__).parents[2]
 # In one process, without conftest.py: what the real command does in others sees no change.
 TESTS = {
     "schedule": "test_schedule.py", "analysis": "test_analysis.py", "packing": "test_analysis.py",
-    "proof": "test_proof.py", "landing": "test_landing_cases.py", "branch": "test_landing_cases.py",
-    "heartbeat": "test_heartbeat.py",
+    "proof": "test_proof.py", "landing": "test_landing_cases.py", "proved": "test_landing_cases.py",
+    "branch": "test_landing_cases.py", "heartbeat": "test_heartbeat.py",
 }  # fmt: skip
 EXAMPLES = 20  # random plans a property
 CPU, WALL = 40, 240  # seconds a test; a mutant that needs more has been noticed
