@@ -92,6 +92,10 @@ def test_what_a_program_starts_in_a_sandbox_ends_with_it_and_is_told_also_where_
 def test_memory_in_a_sandbox_has_an_end(place: Path) -> None:
     done = run(place, "const a = []; for (;;) a.push(new Array(2 ** 25).fill(0.5));", Sandbox(()))
     assert not done.timed_out and done.exit_code != 0
+    # What is no object of JavaScript's counts too, though nothing of it is ever written.
+    beside_the_heap = "const a = []; for (let i = 0; i < 6; i++) a.push(Buffer.alloc(2 ** 28));"
+    assert run(place, beside_the_heap, Sandbox(())).exit_code != 0
+    assert run(place, beside_the_heap, None).ok
 
 
 # -- what a test sees and leaves
@@ -113,11 +117,13 @@ import { breaks, daemon, env, makes, ofGlobal, save, state } from './code.js';
 """
 
 
-def judge(place: Path, *bodies: str, mutant: str | None = None, shuffle: int | None = None) -> TestRun:
+def judge(
+    place: Path, *bodies: str, mutant: str | None = None, shuffle: int | None = None, head: str = HEAD
+) -> TestRun:
     tests = "".join(f"it('{i}', async () => {{ {body} }});\n" for i, body in enumerate(bodies))
     (place / "package.json").write_text('{ "type": "module" }')
     (place / "code.js").write_text(MODULE)
-    (place / "x.test.js").write_text(HEAD + tests)
+    (place / "x.test.js").write_text(head + tests)
     return StrykerJS(EngineConfig()).test(
         place, ["x.test.js"], mutant=mutant, timeout=60, shuffle=shuffle, sandbox=Sandbox(()), watch=True
     )
@@ -198,6 +204,11 @@ def test_how_a_test_fails_is_told_by_what_it_throws_and_where(project: Path, bod
     (project / ".mocharc.json").write_text('{ "timeout": 300 }')
     (failed,) = judge(project, body).tests
     assert (failed.state, failed.kind) == ("failed", kind), failed.message
+
+
+def test_a_hook_that_fails_is_no_failed_assertion_of_a_test(project: Path) -> None:
+    run = judge(project, "assert.ok(1);", head=f"{HEAD}beforeEach(() => assert.equal(1, 2));\n")
+    assert [t.kind for t in run.failed] == ["other"]
 
 
 def test_another_shuffled_run_is_on_another_day_with_other_random_numbers(project: Path) -> None:
