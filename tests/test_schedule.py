@@ -102,9 +102,9 @@ def test_where_no_memory_is_left_not_a_byte_is_given_out() -> None:
     held = [Start(("a",), "validation", memory=6)]
     assert start(Ready("byte", 0, "validation", memory=1), running=held, validation=9, memory=6) == []
     asks_for_none = [Start(("a",), "validation")]
-    for asked, given in ((6, [("x",)]), (7, [])):
+    for asked, starts in ((6, [("x",)]), (7, [])):
         ready = Ready("x", 0, "validation", memory=asked)
-        assert start(ready, running=asks_for_none, validation=9, memory=6) == given
+        assert start(ready, running=asks_for_none, validation=9, memory=6) == starts
 
 
 def test_members_of_a_batch_share_out_the_memory_that_there_is() -> None:
