@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from test_agents import BRANCH, Project, project, task, writing
+import pytest
+from agent_project import BRANCH, Project, make_project, task, writing
 
-__all__ = ["project"]  # a fixture
 BUILD = "echo built >> $BUILDS; cc -Wall -Werror -o {out}/prog src/*.c && {out}/prog"
 CHEAP = {"compiles": "for f in src/*.c; do cc -fsyntax-only $f || exit 1; done"}
 ONE = "int one(void) { return 1; }\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_project(tmp_path)
 
 
 def gated(project: Project, names: Sequence[str], tasks: Sequence[dict[str, Any]] = (), **gate: Any) -> None:
