@@ -93,7 +93,7 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
     by_name = {each["name"]: each for each in tasks}
     by_name["slow"]["check"] = {"build": {"run": "sleep 60", "timeout": 0.5}}
     tasks.append(task("needy", "src/needy.c", needs=["hang"]))
-    project.plan(tasks, pools={"generation": 11})
+    project.plan(tasks, pools={"generation": 11}, models={"backoff": 0.01})
     project.commit("plan")
     project.agent(
         writing("good"), writing("astray", append={"src/main.c": "/* mine */\n"}), {"match": "Write idle."},
@@ -109,7 +109,8 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
         "idle": "parked: empty-reply: the agent ended well and changed no file",
         "hang": "failed: time-limit:", "deaf": "failed: time-limit:",
         "greedy": "parked: over-budget:", "late": "parked: over-budget: 110 tokens, and its budget is 50",
-        "limited": "failed: rate-limited:", "broken": "failed: crashed: agent ended with exit code 3",
+        "limited": "failed: exhausted: rate-limited 4 times: ",
+        "broken": "failed: crashed: agent ended with exit code 3",
         "red": "parked: crashed: check-failed: build; its repair: crashed:",
         "slow": "parked: unverified: build: sleep 60: no end within 0.5 s",
         "needy": "parked: blocker hang did not land",

@@ -43,18 +43,12 @@ class Command:
         key = {"use": self.config.use, "model": self.config.model or "", "argv": shlex.join(self.argv)}
         return {**key, "effort": self.config.effort} if self.config.effort else key
 
-    @property
-    def _told(self) -> Mapping[str, str]:
-        """What a program of the user's own reads of the model that is wanted, where one is."""
-        told = {MODEL_VARIABLE: self.config.model, EFFORT_VARIABLE: self.config.effort}
-        return {variable: value for variable, value in told.items() if value}
-
     def call(self, prompt: str, *, cwd: Path, out_file: Path, timeout: float | None) -> process.Finished:
         try:
             return process.run(
                 self.argv,
                 cwd=cwd,
-                env=process.environment(self._told),
+                env=process.environment(told(self.config.model, self.config.effort)),
                 stdin=prompt.encode(errors="replace"),
                 timeout=timeout,
                 out_file=out_file,
@@ -79,6 +73,12 @@ class Command:
             ended = silence(self.argv[0], exit_code)
         reply = ended or Reply(Outcome.OK, text, tokens=NOT_MEASURED)
         return attrs.evolve(reply, model=self.config.model)
+
+
+def told(model: str | None, effort: str | None) -> Mapping[str, str]:
+    """What a program of the user's own finds in its environment of the model that is wanted, where one is."""
+    said = {MODEL_VARIABLE: model, EFFORT_VARIABLE: effort}
+    return {variable: value for variable, value in said.items() if value}
 
 
 def failure(program: str, exit_code: int | None, said: bytes, timed_out: bool, too_much_output: bool) -> Reply | None:
