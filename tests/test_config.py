@@ -414,7 +414,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "compose, engine, generate, land, lint, models, pools, project, scopes, store, tasks, version"
+SECTIONS = "compose, engine, gate, generate, land, lint, models, pools, project, scopes, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {
@@ -467,7 +467,7 @@ SHAPE = {
     "a list": (
         "- a\n",
         [
-            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, lint, compose, got a list"
+            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, lint, gate, compose, got a list"
         ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),
@@ -1021,8 +1021,8 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
 
     found = list(objects(config.schema()))
     # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
-    # agent, a condition, what these two own, a linter alone and one of several.
-    assert len(found) == 19
+    # agent, a condition, what these two own, a linter alone and one of several, the gate and what it owns.
+    assert len(found) == 21
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())

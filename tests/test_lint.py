@@ -363,7 +363,7 @@ def test_a_linter_with_known_findings_is_green_whatever_its_exit_code_and_only_n
     place.write("a.py", f"# a comment\n\n{SOURCE}\n\ndef g():\n    import os\n")
     done = place.doit("lint", "ruff", code=1)
     assert "3 findings (2 known, 1 new): not green" in done.out
-    assert "a.py:11: F401" in done.out and "a.py:3" not in done.out
+    assert "a.py:12: F401" in done.out and "a.py:3:" not in done.out
     assert events(place)["ruff"]["outcome"] == "new-findings"
 
     # Renamed and edited: known by the name that git gives. Then one is mended: it goes, and the file keeps its rights.
