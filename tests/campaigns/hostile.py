@@ -228,7 +228,7 @@ ENDS = (  # told by how the process ends
 REPLIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "cut": ("it ends in the middle of the JSON", {"special": "truncated"}, "unparsable", "exhausted"),
     "prose": ("prose of a rate limit for an answer", {"special": "prose"}, "unparsable", "exhausted"),
-    "limit": ("a rate limit", {"special": "rate-limit"}, "exhausted", "failed"),
+    "limit": ("a rate limit", {"special": "rate-limit"}, "rate-limited", "failed"),
     "empty": ("an empty reply, exit code 0", {"special": "empty"}, "empty-reply", "failed"),
     "silent": ("nothing at all, exit code 0", {"special": "silent"}, "empty-reply", "failed"),
     "huge": ("100 MB", {"special": "huge"}, "unparsable", "failed"),
