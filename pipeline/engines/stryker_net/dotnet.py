@@ -77,11 +77,17 @@ def stryker(root: Path) -> str:
             tools = json.loads(manifest.read_text(encoding="utf-8-sig")).get("tools", {})
             if "dotnet-stryker" in tools:
                 return str(tools["dotnet-stryker"]["version"])
+    return _stryker_of_all(find())
+
+
+@functools.cache
+def _stryker_of_all(program: str) -> str:
+    """Version of the one that no manifest names. Raises EngineError."""
     store = Path(os.environ.get("DOTNET_CLI_HOME") or Path.home()) / ".dotnet" / "tools" / ".store" / "dotnet-stryker"
     if store.is_dir() and (versions := sorted(p.name for p in store.iterdir())):
         return versions[-1]
     with scratch.folder() as empty:  # it says its version, and that there is nothing to mutate
-        words = [find(), "stryker", "--skip-version-check"]
+        words = [program, "stryker", "--skip-version-check"]
         said = process.run(words, cwd=empty, env=environment(empty)).text
     if found := re.search(r"Version: (\S+)", said):
         return found[1]
