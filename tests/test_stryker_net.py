@@ -90,6 +90,8 @@ def shop(root: Path) -> None:
     project = root / "src/Shop/Shop.csproj"
     seen = '  <ItemGroup>\n    <InternalsVisibleTo Include="Shop.Tests" />\n  </ItemGroup>\n\n</Project>'
     project.write_text(project.read_text().replace("</Project>", seen))
+    patient = '{"stryker-config": {"additional-timeout": 60000}}'  # a busy machine makes no mutant time out
+    (root / "test/Shop.Tests/stryker-config.json").write_text(patient)
     model = root / "scripted-model"
     model.write_text(model.read_text().replace("TESTS = {\n", f"TESTS = {{\n{MODEL}"))
 
