@@ -35,7 +35,7 @@ WATCHER = 'while :; do sh tool "$STATE/watched" >/dev/null 2>&1; sleep 0.6; done
 
 
 def project(place: Path, drafts: int, guilty: Collection[int], gate: Mapping[str, Any]) -> Path:
-    """A repository whose plan has so many tasks, one file each; what the guilty ones write does not link."""
+    """A repository whose plan has so many tasks, one file each; what the guilty write compiles and does not link."""
     root = place / "repo"
     (root / "src").mkdir(parents=True)
     (root / "src/main.c").write_text("int main(void) { return 0; }\n")
@@ -44,12 +44,13 @@ def project(place: Path, drafts: int, guilty: Collection[int], gate: Mapping[str
     (root / "tool").write_text(TOOL)
     (root / "watcher.sh").write_text(WATCHER)
     (root / ".gitignore").write_text("cache/\n__pycache__/\n")
+    briefs = [f"Write f{i}" + (" badly" if i in guilty else "") for i in range(drafts)]
     tasks = [
         {
             "name": f"f{i}", "writes": [f"src/f{i}.c"], "check": {"compiles": f"cc -fsyntax-only src/f{i}.c"},
-            "agent": {"use": "command", "run": "sh agent.sh", "brief": f"Write f{i}{' badly' if i in guilty else ''}"},
+            "agent": {"use": "command", "run": "sh agent.sh", "brief": brief},
         }
-        for i in range(drafts)
+        for i, brief in enumerate(briefs)
     ]  # fmt: skip
     plan = {"version": 1, "pools": {"generation": 4}, "gate": dict(gate), "tasks": tasks}
     (root / "tasks.yaml").write_text(yaml.safe_dump(plan))

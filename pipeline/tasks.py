@@ -113,8 +113,8 @@ class _Maker:
 
         def gate(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
             with told_of_loss(self.session):
-                (flags,) = keys
-                return self._gating("--check" in flags, "--again" in flags).all(keys, slot)  # type: ignore[operator]
+                said: Any = keys[0]
+                return self._gating("--check" in said, "--again" in said).all(keys, slot)
 
         for kind, doc in _CHANGE_GROUPS:
             yield {"basename": kind, "name": None, "doc": doc}
@@ -123,8 +123,8 @@ class _Maker:
             performers["land"] = at_the_gate
             yield {
                 "basename": "gate",
-                "doc": "let what is drafted and checked through the gate; --check: land nothing; --again: all anew",
-                "actions": [Step(self.session, "gate", gate, (), ("check", "again"))],
+                "doc": "land what is drafted and checked, through the gate; --check: judge it only; --again: build all anew",
+                "actions": [Step(self.session, "gate", gate, words=(), flags=("check", "again"))],
                 "params": [
                     {"name": name, "long": name, "type": bool, "default": False, "help": help_}
                     for name, help_ in (
