@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from pipeline.gate import LARGEST, Build, Gate, Land, Park, Stack, Verdict, observed
+from pipeline.gate import Build, Gate, Land, Park, Stack, Verdict, observed
+from pipeline.model import LARGEST
 
 PLANS, DRAFTS = 1_000, 60
 SEED = 1

@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-LARGEST = 32  # drafts in one stack, whatever the rate: what is red after hours is told late
+from pipeline.model import LARGEST
+
 PRIOR, WEIGHT = 0.05, 10.0  # the rate of guilty drafts before any was seen, and how many drafts that counts as
 
 Stack = tuple[str, ...]  # drafts in landing order on the branch's tip; () is the branch as it is

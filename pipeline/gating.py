@@ -16,10 +16,10 @@ from pipeline import conditions, ledger, process
 from pipeline.branch import Conflict
 from pipeline.changes import Changes, Due, Proposal
 from pipeline.drafts import Draft, Failure, TaskLanded, hash_of
-from pipeline.gate import LARGEST, Build, Gate, Land, Park, Stack, Stuck, Verdict, observed
+from pipeline.gate import Build, Gate, Land, Park, Stack, Stuck, Verdict, observed
 from pipeline.host import Attempt, Slot
 from pipeline.landing import Change, Refused, Stand, Unfit
-from pipeline.model import VALIDATION, Condition, GateConfig
+from pipeline.model import LARGEST, VALIDATION, Condition, GateConfig
 from pipeline.results import Outcome, find
 from pipeline.session import Session
 from pipeline.store import ActionCache
@@ -91,7 +91,11 @@ class Gating:
                 ended[name] = due
             else:
                 self._wait(due)
-        self._drive(changes, slot, ended)
+        try:
+            self._drive(changes, slot, ended)
+        except BaseException:  # for doit they have all failed
+            self.gate.waiting, self._held = [], []
+            raise
         left = {str(key) for key in keys} - ended.keys()
         for name in left:
             leg = changes.at_the_gate(self.session.tasks[name], self.land)
@@ -288,6 +292,7 @@ class Gating:
     def _judge(self, changes: Changes, stack: Stack, commit: str, slot: Slot) -> Verdict:
         """By the build, and by the check of each change in the stack."""
         tree = self._tree(commit)
+        self._told.pop(stack, None)
         worktree = self.session.worktree(f"gate-{slot.index}")
         verdict, said = self._build_of(stack, tree, worktree, commit)
         if verdict is Verdict.GREEN:

@@ -13,7 +13,7 @@ from cattrs.cols import homogenous_tuple_structure_factory
 from cattrs.errors import IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, override
 
-from .gate import LARGEST
+from .model import LARGEST
 from .source import nearest
 
 

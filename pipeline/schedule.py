@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from pipeline.model import GENERATION, VALIDATION
+from pipeline.model import GATE, GENERATION, VALIDATION
 
 MAX_SLOTS = "DOIT_MUTATE_MAX_SLOTS"
 
@@ -246,7 +246,8 @@ def startable(
 
     in_use: slots taken, at least one for each of `running` that has a pool. A full pool delays its own tasks only. The
     ready tasks of a batch start together, in one slot. serial: nothing starts beside anything, and the first in doit's
-    order goes first (with those of its batch). memory: bytes to share out; no task may ask for more.
+    order goes first (with those of its batch), the gate's last of all: what is built together is what has come by then.
+    memory: bytes to share out; no task may ask for more.
     """
     running = tuple(running)
     free = {pool: slots - in_use.get(pool, 0) for pool, slots in capacity.items()}
@@ -254,7 +255,7 @@ def startable(
     if serial and candidates:
         if running:
             return ()
-        first = min(candidates, key=lambda task: task.order)
+        first = min(candidates, key=lambda task: (task.pool == GATE, task.order))
         candidates = [task for task in candidates if task is first or (first.batch and _batch(task) == _batch(first))]
         free = dict.fromkeys(free, 1)
     locks = _Locks()

@@ -123,7 +123,7 @@ class _Maker:
             performers["land"] = at_the_gate
             yield {
                 "basename": "gate",
-                "doc": "land what is drafted and checked, through the gate; --check: judge it only; --again: build all anew",
+                "doc": "land what is drafted and checked; --check: judge it, land nothing; --again: build all anew",
                 "actions": [Step(self.session, "gate", gate, words=(), flags=("check", "again"))],
                 "params": [
                     {"name": name, "long": name, "type": bool, "default": False, "help": help_}

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.gate import (
-    LARGEST,
     PRIOR,
     Build,
     Gate,
@@ -28,6 +27,7 @@ from pipeline.gate import (
     per_landed,
     split,
 )
+from pipeline.model import LARGEST
 
 GREEN, RED, UNVERIFIED = Verdict
 Judge = Callable[[Stack], Verdict]  # of all that is on the branch, what has landed too

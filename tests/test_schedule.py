@@ -119,6 +119,17 @@ def test_serial_starts_the_first_in_doits_order_and_nothing_beside_it() -> None:
     assert start(*ready, serial=True, running=[Start(("g",), "generation")], validation=1, generation=1) == []
 
 
+def test_without_n_the_gate_waits_until_nothing_else_is_ready_and_takes_all_that_is() -> None:
+    landings = [Ready(f"land:{name}", i, "gate", batch="gate") for i, name in enumerate("ab")]
+    others = [Ready("draft:c", 7, "generation"), Ready("check:c", 8, "validation")]
+    assert start(*landings, *others, serial=True, validation=1, generation=1, gate=1) == [("draft:c",)]
+    assert start(*landings, serial=True, gate=1) == [("land:a", "land:b")]
+    beside = start(*landings, *others, validation=1, generation=1, gate=1)
+    assert beside == [("land:a", "land:b"), ("draft:c",), ("check:c",)]
+    busy = [Start(("land:z",), "gate")]
+    assert start(*landings, running=busy, gate=1) == [], "they go together when it is free"
+
+
 # Batches
 
 

@@ -319,7 +319,9 @@ def lanes(session: Session) -> list[str]:
         return ["nothing to do: 0 engine runs, 0 calls"]
     # The tasks of a set share one slot and one span of time.
     spans = {(e["lane"], e.get("slot"), e["started"], e["ended"]) for e in ran if e["lane"] == VALIDATION}
+    built = [e for e in events if e["event"] == "build" and not e["cached"]]  # in slots of validation
     v = sum(ended - started for _, _, started, ended in spans) - sum(e.get("lock_wait") or 0.0 for e in ran)
+    v += sum(e["ended"] - e["started"] for e in built)
     calls = [e for e in events if e["event"] == "call" and e.get("started")]
     g = sum(e["ended"] - e["started"] for e in calls)
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
@@ -327,6 +329,8 @@ def lanes(session: Session) -> list[str]:
     lanes = f"validation {v:.1f} s with {runs} engine runs, generation {g:.1f} s with {len(calls)} calls"
     waited = sum(e.get("waited") or 0.0 for e in ran)
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
+    landed = sum(e["event"] == "gated" and not e["guilty"] for e in events)
+    lanes += f", {len(built)} builds at the gate for {landed} changes that landed" if built else ""
     said = [f"{wall:.1f} s for {len(ran)} tasks: {lanes}"]
     if g > 0 and v > 0:
         f = g / (g + v)
