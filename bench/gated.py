@@ -93,7 +93,7 @@ def git(root: Path, *words: str) -> str:
 
 
 def race(place: Path, runs: int = 40) -> None:
-    """Gate runs of five drafts none of which is guilty, while a watcher uses the same tool about a tenth of the time."""
+    """Gate runs of five drafts, none guilty, while a watcher uses the same tool about a tenth of the time."""
     print(f"{runs} gate runs of 5 drafts, none guilty, beside a watcher that builds with the same tool")
     print("| owns | runs in which all would land | runs that the watcher broke |\n|---|---|---|")
     for name, owned in (("none", False), ("pause, resume", True)):
