@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
 
     path = Path(dodo).absolute().parent / "tasks.yaml"
     try:
-        loaded = config.load(path)
+        # What makes a tasks.yaml of another plan may begin without one.
+        loaded = config.load(path, may_be_empty={"plan", "--write"} <= set(sys.argv[1:]))
     except config.PlanErrors as errors:
         raise InvalidDodoFile(str(errors)) from None
     cache = path.parent / "cache"

@@ -46,9 +46,7 @@ def tasks(
         else:
             for position, need in enumerate(task.needs):
                 if need in changes:
-                    what = (
-                        f"{quoted(need)} changes the landing branch, and `run` works in the checkout, which lacks that"
-                    )
+                    what = f"{quoted(need)} lands on a branch, and `run` works in the checkout, which lacks that"
                     remedy = "let it be an agent's task too, or take the need out"
                     mistakes.append(Mistake((*where, "needs", position), what, remedy))
         found.append(task)

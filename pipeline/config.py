@@ -17,25 +17,34 @@ import attrs
 from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
+from .kinds import OURS
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
 
-__all__ = ["PlanErrors", "Problem", "load", "schema"]
+__all__ = ["OURS", "PlanErrors", "Problem", "load", "schema"]
 
 
-def load(path: Path) -> model.Plan:
-    """The plan that the tasks.yaml at `path` describes. Raises PlanErrors with all that is wrong in it."""
+EMPTY = b"version: 1\n"  # a plan that somebody begins with
+
+
+def load(path: Path, may_be_empty: bool = False) -> model.Plan:
+    """The plan that the tasks.yaml at `path` describes. Raises PlanErrors with all that is wrong in it.
+
+    may_be_empty: for what is about to write one.
+    """
     name = _name(path)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
+        if may_be_empty:
+            return of_text(path, EMPTY, may_be_empty)
         what = "no such file; write one, beginning with `version: 1` and `scopes:`"
         raise PlanErrors([Problem(name, 1, "", what)]) from None
     except OSError as error:
         raise PlanErrors([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
-    return of_text(path, raw)
+    return of_text(path, raw, may_be_empty)
 
 
-def of_text(path: Path, raw: bytes) -> model.Plan:
+def of_text(path: Path, raw: bytes, may_be_empty: bool = False) -> model.Plan:
     """The plan that the tasks.yaml at `path` would describe if it held `raw`. Raises PlanErrors."""
     text = source.parse(_name(path), raw)
     reading = document.read(text.data)
@@ -48,7 +57,7 @@ def of_text(path: Path, raw: bytes) -> model.Plan:
     mistakes = [m for m in mistakes if not any(m.where[:depth] in text.garbled for depth in range(len(m.where) + 1))]
     mistakes += text.mistakes
     empty = plan is not None and not plan.scopes and ("scopes" in text.data or not (plan.tasks or plan.lints))
-    if empty and not mistakes:
+    if empty and not mistakes and not may_be_empty:
         # It would look like one that is done.
         mistakes = [Mistake(("scopes",), "nothing is to be mutated", "add `- {mutate: ..., tests: ..., write: ...}`")]
     if mistakes or plan is None:

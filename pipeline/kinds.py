@@ -330,7 +330,7 @@ def _mapping_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise Unexpected("expected a mapping")
-        wrong = []
+        wrong: list[Exception] = []
         right = {}
         for key, item in value.items():
             try:

@@ -688,6 +688,40 @@ NAMES = {
             "3: tasks[0].check.each: that is what `gate.each` is called in every check; choose another name",
         ],
     ),
+    "tasks of agents": (
+        "tasks:\n  - {name: a, check: {build: make}}\n"
+        "  - name: b\n    agent: {brief: docs/nothing.md, use: cloude, budget: many}\n    writes: [b.c]\n    check: {build: make}\n"
+        "  - name: c\n    agent: {brief: docs/nothing.md, budget: 1.5}\n    writes: [c.c]\n    check: {a b: make, c: {run: make, hidden: 1}}\n"
+        "  - name: d\n    agent: {brief: docs/nothing.md}\n    run: make\n    pool: generation\n    timeout: 5\n"
+        "  - name: e\n    agent: {brief: Write it., use: command}\n    writes: [e.c]\n    check: {build: make}\n"
+        "  - name: f\n    agent: {brief: Write it., run: mine}\n    writes: [f.c, node_modules/x.js]\n    check: {build: make}\n"
+        "  - {name: g, run: make, needs: [f]}\n",
+        [
+            "2: tasks[0]: `run` is missing: shell commands, one after another; `check` goes with `run` or `agent`",
+            "4: tasks[1].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
+            "4: tasks[1].agent.budget: expected a whole number of tokens, at most 1,000,000,000, got 'many'",
+            "4: tasks[1].agent.use: no such name, got 'cloude'; did you mean 'claude'?",
+            "8: tasks[2].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
+            "8: tasks[2].agent.budget: expected a whole number of tokens, at most 1,000,000,000, got 1.5",
+            "10: tasks[2].check.c.hidden: expected true or false, got 1",
+            "10: tasks[2].check['a b']: expected a name of letters, digits, - and _ for a key",
+            "11: tasks[3]: `check` is missing: what must hold of the change; without it nothing lands",
+            "11: tasks[3]: `writes` is missing: files, directories and patterns that the agent may change",
+            "12: tasks[3].agent: `agent` stands in the place of `run`; take one of the two out",
+            "12: tasks[3].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
+            "14: tasks[3].pool: `pool` is for `run`; leave it out",
+            "15: tasks[3].timeout: `timeout` is for `run`; an agent has `time_limit`, and each condition of `check` a `timeout`",
+            "17: tasks[4].agent: `run` is missing; `use: command` runs the program that `run` names",
+            "21: tasks[5].agent.run: claude runs no program of yours; `run` goes with `use: command`",
+            "22: tasks[5].writes: 'node_modules/x.js' is ignored by git, so it could never be committed; name a file that git would keep",
+            "24: tasks[6].needs[0]: 'f' lands on a branch, and `run` works in the checkout, which lacks that; let it be an agent's task too, or take the need out",
+        ],
+    ),
+    "a task of an agent and a scope of one name": (
+        "scopes:\n  - {name: x, mutate: src/a.js, write: test/x.js}\ntasks:\n"
+        "  - {name: x, agent: Write it., writes: [x.c], check: {build: make}}\n",
+        ["4: tasks[0].name: a scope and an agent's task are called 'x'; choose another name for the task"],
+    ),
     "memory": (
         "tasks:\n" + "".join(f"  - {{name: a{i}, run: x, memory: {m}}}\n" for i, m in enumerate(["0", "2 GiB", "1.5", "2000TiB", "2GiB"])),
         [

@@ -219,7 +219,7 @@ def test_the_finding_is_said_once_when_a_run_starts_and_json_stays_json(lab: Lab
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"write": True}, "--write goes with --hoist PATH"),
+        ({"write": True}, "--write goes with --hoist PATH, or with --from FILE"),
         ({"json": True, "dot": True}, "--json and --dot: one of them at a time"),
         ({"from_": "x", "hoist": ["y"]}, "--hoist and --from do not go together"),
         ({"n": 0}, "-n 0: the validation lane needs a slot at least; say -n 1 or more"),

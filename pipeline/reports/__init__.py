@@ -27,11 +27,20 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
         return None if good else TaskFailed("somebody is needed", report=False)
 
     def show_plan(
-        scope: str, n: int, hoist: list[str], write: bool, strict: bool, json: bool, dot: bool, svg: str, from_: str
+        scope: str,
+        n: int,
+        hoist: list[str],
+        write: bool,
+        strict: bool,
+        json: bool,
+        dot: bool,
+        svg: str,
+        from_: str,
+        check: str,
     ) -> TaskFailed | None:
         from pipeline.reports.plan.answer import answer
 
-        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_))
+        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_, check))
         # What there is to say is said: a status of 1 is an answer, not a failure to be explained.
         return TaskFailed("", report=False) if status else None
 

@@ -24,16 +24,18 @@ class Asked:
     dot: bool = False
     svg: str = ""
     from_: str = ""
+    check: str = ""
 
 
 PARAMS: Sequence[Mapping[str, Any]] = (
     {"name": "scope", "long": "scope", "default": "", "help": "only this scope, with all its files"},
     {"name": "n", "short": "n", "default": 1, "type": int, "help": "slots for validation, as for a run"},
     {"name": "hoist", "long": "hoist", "default": [], "type": list, "help": "show the plan with this file hoisted"},
-    {"name": "write", "long": "write", "default": False, "type": bool, "help": "with --hoist: change tasks.yaml"},
+    {"name": "write", "long": "write", "default": False, "type": bool, "help": "with --hoist or --from: do it"},
     {"name": "strict", "long": "strict", "default": False, "type": bool, "help": "exit 1 on what a gate refuses"},
     {"name": "json", "long": "json", "default": False, "type": bool, "help": "everything, for a program"},
     {"name": "dot", "long": "dot", "default": False, "type": bool, "help": "the graph, as DOT"},
     {"name": "svg", "long": "svg", "default": "", "help": "the graph, as a picture in this file (needs graphviz)"},
     {"name": "from_", "long": "from", "default": "", "help": "judge the plan of an agent orchestrator in this file"},
+    {"name": "check", "long": "check", "default": "", "help": "with --from --write: checks what has no check"},
 )

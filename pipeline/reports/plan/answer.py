@@ -34,6 +34,8 @@ def answer(session: Session, asked: Asked) -> int:
             return _one_scope(session, asked.scope)
         if asked.hoist:
             return _hoist(session, asked)
+        if asked.from_ and asked.write:
+            return _adopt(session, asked)
         return _foreign(asked) if asked.from_ else _plan(session, asked)
     except (Wrong, draw.CannotDraw, PlanErrors) as error:
         sys.stderr.write(f"{error}\n")
@@ -42,7 +44,7 @@ def answer(session: Session, asked: Asked) -> int:
 
 def notes(session: Session) -> list[str]:
     """What is to be said of the declared tasks that a run has selected, before it starts."""
-    selected = set(session.info.selected if session.info else ())
+    selected = {name.removeprefix("draft:") for name in (session.info.selected if session.info else ())}
     jobs = declared(session.plan, session.estimate, selected).jobs
     return [text.warning(finding) for finding in analysis.findings(analysis.waves(jobs))]
 
@@ -51,8 +53,10 @@ def _check(asked: Asked) -> None:
     outputs = [f"--{name}" for name in ("json", "dot", "svg") if getattr(asked, name)]
     if len(outputs) > 1:
         raise Wrong(f"{' and '.join(outputs)}: one of them at a time")
-    if asked.write and not asked.hoist:
-        raise Wrong("--write goes with --hoist PATH")
+    if asked.write and not (asked.hoist or asked.from_):
+        raise Wrong("--write goes with --hoist PATH, or with --from FILE")
+    if asked.check and not (asked.write and asked.from_):
+        raise Wrong("--check goes with --from FILE --write")
     if asked.n < 1:
         raise Wrong(f"-n {asked.n}: the validation lane needs a slot at least; say -n 1 or more")
     apart = [
@@ -136,6 +140,22 @@ def _hoist(session: Session, asked: Asked) -> int:
         print(f"{os.path.relpath(done.path)} is changed")
     else:
         print("nothing is changed; --write changes it")
+    return 0
+
+
+def _adopt(session: Session, asked: Asked) -> int:
+    from pipeline.reports.plan import adopt, hoist
+
+    read = foreign.read(asked.from_)
+    if read.problems:
+        raise Wrong("\n".join(read.problems))
+    try:
+        done = adopt.adopted(Path(session.plan.path), asked.from_, read, asked.check)
+        done.write()
+    except hoist.Refused as error:
+        raise Wrong(str(error)) from None
+    print(done.diff)
+    print(f"{os.path.relpath(done.path)} is changed: {len(read.jobs)} tasks of agents; `doit build` runs them")
     return 0
 
 

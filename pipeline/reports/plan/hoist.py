@@ -46,6 +46,10 @@ class Hoisted:
         """In the place of the old one, whole or not at all. Raises Refused."""
         real = Path(os.path.realpath(self.path))  # the link stays one
         try:
+            if not real.exists() and self.before.encode() == config.EMPTY:
+                write_bytes(real, self.after.encode())
+                real.chmod(0o644)
+                return
             if real.read_bytes() != self.before.encode():
                 raise Refused(f"{self.path} has changed meanwhile: nothing is written; try again")
             mode = real.stat().st_mode
@@ -73,11 +77,12 @@ def hoist(path: Path, shared: Sequence[str]) -> Hoisted:
         changed = config.of_text(path, after.encode())
     except PlanErrors as errors:
         raise Refused(f"{', '.join(shared)}: the changed plan would not load:\n{errors}") from None
-    return Hoisted(path, before, after, _diff(os.path.relpath(path), before, after), changed)
+    return Hoisted(path, before, after, difference(path, before, after), changed)
 
 
-def _diff(name: str, before: str, after: str) -> str:
+def difference(path: Path, before: str, after: str) -> str:
     """Unified."""
+    name = os.path.relpath(path)
     with tempfile.TemporaryDirectory(prefix="doit-mutate-") as scratch:
         for side, text in (("before", before), ("after", after)):
             Path(scratch, side).write_bytes(text.encode())
