@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import filescopes, fragments, patterns, process
+from pipeline import conditions, filescopes, fragments, patterns, process
 from pipeline.host import Attempt, Slot
 from pipeline.model import Task
 from pipeline.owning import NotOwned
@@ -31,7 +31,7 @@ class Commands:
             self.session.watch.begin(task.name, lambda path: filescopes.may_write(task, path))
             try:
                 held = self.session.holdings.begin(task.writes)
-                attempt = self._run(task)
+                attempt = self._checked(task, self._run(task))
             finally:
                 outside = self.session.watch.end(task.name)
         except GitError as error:
@@ -71,6 +71,20 @@ class Commands:
                 outcome, why = _ended(done, task)
                 return Attempt(outcome, failure=f"{command}: {why}", output=output)
         return Attempt(Outcome.OK, output=output)
+
+    def _checked(self, task: Task, attempt: Attempt) -> Attempt:
+        """Where its commands ended well, what its `check` says of what they did."""
+        if attempt.failure is not None or not task.check:
+            return attempt
+
+        def told(judged: conditions.Judged, began: float, ended: float) -> None:
+            self.session.condition(task.name, "check", judged, began, ended)
+
+        place = Path(self.session.plan.root)
+        last = conditions.judge(conditions.of(task, self.session.owning), place, told)[-1]
+        if last.outcome is Outcome.OK:
+            return attempt
+        return attrs.evolve(attempt, outcome=last.outcome, failure=f"{task.name}: check {last.name}: {last.detail}")
 
     def _told(self, task: Task) -> list[str]:
         """Its commands, told of the fragments that it writes, which begin empty. Raises fragments.Unfilled."""

@@ -7,8 +7,8 @@ merges the three, and what does not merge is a conflict.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 import attrs
 
@@ -16,8 +16,9 @@ from pipeline import process
 from pipeline.conditions import Judged
 from pipeline.results import Outcome, converter, write_bytes
 from pipeline.store import digest
-from pipeline.worktree import GitError, Repository, Worktree
+from pipeline.worktree import Repository, Worktree
 
+FOLDER = "a folder"  # in the place of a state
 GONE = f"0 {'0' * 40}"  # to git update-index
 FILES = ("100644", "100755")  # git's modes of files that have lines
 
@@ -151,18 +152,22 @@ class Applied:
 def applied(repository: Repository, start: str, files: Mapping[str, FileChange], blob: Blob, scratch: Path) -> Applied:
     """The tree of a commit with a change. scratch: a folder for temporary files."""
     _restore(repository, files, blob)
-    now = _states(repository, start, files)
+    now = _states(repository, start, {*files, *(above for path in files for above in _above(path))})
     states: dict[str, str] = {}
     conflicts: list[str] = []
     with tempfile.TemporaryDirectory(prefix="doit-mutate-", dir=scratch) as folder:
         for path, change in files.items():
             if now[path] == change.after:
                 continue
-            states[path], merged = change.after, now[path] == change.before
+            state, merged = change.after, now[path] == change.before
             if not merged:
-                states[path], merged = _merged(repository, now[path], change, Path(folder))
+                state, merged = _merged(repository, now[path], change, Path(folder))
+            if any(now[a] not in ("", FOLDER) and a not in files for a in _above(path)):
+                state, merged = "", False  # a file stands in the place of its folder
             if not merged:
                 conflicts.append(path)
+            if state != now[path]:
+                states[path] = state
         env = process.environment({"GIT_INDEX_FILE": str(Path(folder) / "index")})
         repository.git("read-tree", start, env=env)
         named = {f"{repository.prefix}{path}": state for path, state in states.items()}
@@ -171,13 +176,10 @@ def applied(repository: Repository, start: str, files: Mapping[str, FileChange],
             f"{state or '0 ' + '0' * 40}\t{name}\0" for name, state in sorted(named.items(), key=lambda i: i[1] != "")
         ]
         text = "".join(lines).encode(errors="surrogateescape")
-        try:
-            repository.git("update-index", "-z", "--replace", "--index-info", env=env, stdin=text)
-        except GitError:
-            return Applied(start, (), tuple(files))
+        repository.git("update-index", "-z", "--replace", "--index-info", env=env, stdin=text)
         tree = repository.git("write-tree", env=env).text.strip()
-    paths = tuple(path for path, state in states.items() if state != now[path])
-    return Applied(tree, paths, tuple(conflicts), tuple(path for path in states if now[path] == files[path].before))
+    as_before = tuple(path for path in states if now[path] == files[path].before)
+    return Applied(tree, tuple(states), tuple(conflicts), as_before)
 
 
 def _restore(repository: Repository, files: Mapping[str, FileChange], blob: Blob) -> None:
@@ -187,7 +189,12 @@ def _restore(repository: Repository, files: Mapping[str, FileChange], blob: Blob
             repository.git("hash-object", "-w", "--no-filters", blob(oid))
 
 
-def _states(repository: Repository, start: str, files: Mapping[str, FileChange]) -> dict[str, str]:
+def _above(path: str) -> list[str]:
+    """The folders above a path, but for the project's root."""
+    return [str(above) for above in PurePosixPath(path).parents][:-1]
+
+
+def _states(repository: Repository, start: str, files: Collection[str]) -> dict[str, str]:
     names = [f"{repository.prefix}{path}" for path in files]
     listed = repository.git("ls-tree", "-z", "--full-tree", start, "--", *names).out if names else b""
     found = dict.fromkeys(files, "")
@@ -196,7 +203,7 @@ def _states(repository: Repository, start: str, files: Mapping[str, FileChange])
         path = name[len(repository.prefix) :]
         if path in found:
             mode, kind, oid = described.split(" ")
-            found[path] = f"{mode} {oid}" if kind != "tree" else "040000 tree"
+            found[path] = f"{mode} {oid}" if kind != "tree" else FOLDER
     return found
 
 

@@ -18,7 +18,7 @@ from pipeline.action import Step
 from pipeline.choice import of_scope
 from pipeline.host import Attempt, CannotGoOn, Performer, Slot
 from pipeline.model import GATE, GENERATION, VALIDATION, Scope, Task
-from pipeline.results import Candidates
+from pipeline.results import Candidates, converter
 from pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class _Maker:
         uptodate: list[Any] = []
         if task.reads:  # without any, it runs every time
             said = {"run": list(task.run), "env": dict(task.env), "reads": list(task.reads)}
+            said |= {"check": converter.unstructure(task.check)} if task.check else {}
             uptodate = [config_changed(said), freshness.Left(self.session, task.name)]
         if more:
             uptodate.append(freshness.Read(self.session, more))
