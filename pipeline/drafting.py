@@ -245,10 +245,6 @@ class Drafting:
         for index, (key, value) in enumerate(settings.items()):
             named |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
         config = self.agent.config
-        if config.use == "command":  # any other gets flags
-            told = {MODEL_VARIABLE: config.model, EFFORT_VARIABLE: config.effort}
-            env = {key: value for key, value in env.items() if key not in told}
-            named |= {key: value for key, value in told.items() if value is not None}
         return {**env, **named, "PATH": f"{tools}:{env.get('PATH', '')}", client.DOOR: door}
 
     def _log(self, kind: str, finished: process.Finished) -> None:
