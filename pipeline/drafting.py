@@ -244,7 +244,6 @@ class Drafting:
         named = {"GIT_CONFIG_COUNT": str(len(settings))}
         for index, (key, value) in enumerate(settings.items()):
             named |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
-        config = self.agent.config
         return {**env, **named, "PATH": f"{tools}:{env.get('PATH', '')}", client.DOOR: door}
 
     def _log(self, kind: str, finished: process.Finished) -> None:

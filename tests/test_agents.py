@@ -109,7 +109,7 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
         "idle": "parked: empty-reply: the agent ended well and changed no file",
         "hang": "failed: time-limit:", "deaf": "failed: time-limit:",
         "greedy": "parked: over-budget:", "late": "parked: over-budget: 110 tokens, and its budget is 50",
-        "limited": "failed: exhausted: rate-limited 4 times: ",
+        "limited": "failed: exhausted: rate-limited 4 times: claude: API Error: Rate limit reached",
         "broken": "failed: crashed: agent ended with exit code 3",
         "red": "parked: crashed: check-failed: build; its repair: crashed:",
         "slow": "parked: unverified: build: sleep 60: no end within 0.5 s",
@@ -157,6 +157,8 @@ def test_of_two_changes_that_are_green_alone_and_red_together_the_second_never_l
     assert project.landed() == ["one", "two"]
     assert "thrice" in (project.on_branch("src/two.c") or "")
     assert "two: landed: repaired once" in done.out
+    assert "useful work" in done.out
+    assert "recovery" in done.out
     project.build_each()
     assert project.doit("-n", "2", "build").out.count("-- ") == 6
     project.git("branch", "--delete", "--force", BRANCH)
@@ -193,7 +195,7 @@ def test_what_a_person_took_back_does_not_land_again(project: Project) -> None:
     project.plan([task("one", "src/one.c")])
     project.commit("plan")
     project.agent(writing("one"))
-    project.doit("-n", "2", "build")
+    project.doit()  # one task at a time, and nothing else is declared
     project.git("merge", "--quiet", "--ff-only", BRANCH)
     project.git("revert", "--no-edit", "HEAD")
     done = project.doit("-n", "2", "build", code=1)

@@ -20,6 +20,7 @@ from pipeline.agenttasks import Order
 from pipeline.drafts import Applied, FileChange
 from pipeline.host import Slot
 from pipeline.model import VALIDATION, Agent, Task
+from pipeline.reports import phases
 from pipeline.slots import Slots
 from pipeline.worktree import Repository, Worktree, find_repository
 
@@ -289,3 +290,28 @@ def test_an_agent_that_is_not_installed_is_told_before_anything_runs(tmp_path: P
     said = project.doit("-n", "2", "first", "build", code=3).both
     assert "task one: agent: no-such-agent is not installed: put it on PATH" in said
     assert not (project.root / "ran").exists()
+
+
+# -- where the time went
+
+
+def test_the_phases_of_a_run_tell_useful_work_from_recovery_and_failures_by_their_cause() -> None:
+    def attempt(kind: str, began: float, ended: float, outcome: str = "ok", **more: object) -> dict[str, object]:
+        times = {"ready": began - 1, "started": began, "ended": ended, "lane": "validation"}
+        return {"event": "attempt", "kind": kind, "scope": "a", "outcome": outcome, **times, **more}
+
+    def condition(phase: str, began: float, ended: float) -> dict[str, object]:
+        return {"event": "condition", "scope": "a", "phase": phase, "started": began, "ended": ended}
+
+    found = phases.of([
+        attempt("draft", 0, 10), attempt("check", 10, 15), condition("check", 11, 15),
+        attempt("land", 15, 25, "check-failed", then="repair:a", lock_wait=2.0), condition("rerun", 18, 24),
+        attempt("repair", 25, 31), attempt("land", 31, 33, repaired=True, lock_wait=0.0), attempt("land", 0, 99),
+        attempt("draft", 40, 43, "time-limit"), attempt("check", 43, 44, "time-limit"),
+    ])  # fmt: skip
+    assert found.seconds == {
+        "check": 4.0 + 1.0 + 1.0, "rerun": 6.0, "wait for a slot": 7.0, "draft": 10.0, "land": 2.0 + 2.0,
+        "wait for the merge lock": 2.0, "repair": 6.0, "failed draft": 3.0,
+    }  # fmt: skip
+    assert (found.count["check"], found.count["land"], found.count["rerun"]) == (1, 2, 1)
+    assert found.causes == {"check-failed": (1, 10.0), "time-limit": (1, 3.0)}

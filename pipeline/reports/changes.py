@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.drafts import Checked, Draft, TaskLanded
 from pipeline.model import Task
+from pipeline.reports import phases
 from pipeline.reports.summary import (
     FAILED,
     LANDED,
@@ -105,4 +106,4 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
         if o.why:
             first, *rest = o.why.split("\n")
             said += [f"{o.scope}: {o.ending}: {first}", *(f"    {line}" for line in rest[:12])]
-    return "\n".join(said)
+    return "\n".join([*said, *phases.text(events)])

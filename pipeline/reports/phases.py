@@ -1,0 +1,95 @@
+"""Where the time of agents' tasks went: useful work, and what was recovery. From the ledger's events alone.
+
+Each second of a lane is in one phase. Useful: a draft that ended well, a condition judged for the first time, a
+landing. Recovery: a repair, a condition judged again for the same change (rerun), a draft that failed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pipeline.results import Outcome
+
+USEFUL = ("draft", "check", "build", "lint", "look", "land")
+RECOVERY = ("failed draft", "repair", "rerun")
+WAITING = ("wait for a slot", "wait for the merge lock")
+_WELL = (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS)
+_KINDS = ("draft", "check", "repair", "land")
+
+
+@attrs.frozen
+class Phases:
+    """Seconds by phase, how often, and what failed."""
+
+    seconds: Mapping[str, float]
+    count: Mapping[str, int]
+    causes: Mapping[str, tuple[int, float]]  # outcome -> attempts that ended so, and their seconds
+
+    def total(self, phases: Iterable[str]) -> float:
+        return sum(self.seconds.get(phase, 0.0) for phase in phases)
+
+
+def of(events: Sequence[Mapping[str, Any]]) -> Phases:
+    """The phases of one run's events."""
+    seconds: dict[str, float] = defaultdict(float)
+    count: dict[str, int] = defaultdict(int)
+    causes: dict[str, tuple[int, float]] = {}
+
+    def add(phase: str, took: float) -> None:
+        seconds[phase] += took
+        count[phase] += 1
+
+    judged = [e for e in events if e["event"] == "condition"]
+    for e in judged:
+        add(e["phase"], e["ended"] - e["started"])
+    for e in events:
+        if e["event"] != "attempt" or e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
+            continue
+        took, waited = e["ended"] - e["started"], e.get("lock_wait") or 0.0
+        add("wait for a slot", e["started"] - e["ready"])
+        well = e["outcome"] in _WELL
+        if e["kind"] == "draft":
+            add("draft" if well else "failed draft", took)
+        elif e["kind"] == "repair":
+            add("repair", took)
+        else:
+            mine = (c for c in judged if c["scope"] == e["scope"] and e["started"] <= c["started"] < e["ended"])
+            inside = sum(c["ended"] - c["started"] for c in mine)
+            seconds[e["kind"]] += took - waited - inside
+            count[e["kind"]] += e["kind"] == "land"  # of a check, its conditions are counted
+        if waited:
+            add("wait for the merge lock", waited)
+        if not well and (e["kind"] != "check" or e["outcome"] in (Outcome.CHECK_FAILED, Outcome.UNVERIFIED)):
+            number, minutes = causes.get(e["outcome"], (0, 0.0))
+            causes[e["outcome"]] = number + 1, minutes + took
+    return Phases(dict(seconds), dict(count), causes)
+
+
+def _whose(event: Mapping[str, Any]) -> tuple[str, ...]:
+    """Scopes have landings too."""
+    return ("agent",) if event["kind"] != "land" or "repaired" in event or "then" in event else ()
+
+
+def text(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    """In a few lines; none where no task of an agent ran."""
+    found = of(events)
+    useful, recovery = found.total(USEFUL), found.total(RECOVERY)
+    if not useful + recovery:
+        return []
+    share = useful / (useful + recovery)
+    said = [f"useful work {useful:.1f} s ({share:.0%}): {_listed(found, USEFUL)}"]
+    if recovery:
+        said.append(f"recovery {recovery:.1f} s: {_listed(found, RECOVERY)}")
+    said.append(f"waits: {_listed(found, WAITING)}")
+    for cause, (number, seconds) in sorted(found.causes.items(), key=lambda each: -each[1][1]):
+        said.append(f"{cause}: {number} times, {seconds:.1f} s")
+    return said
+
+
+def _listed(found: Phases, phases: Iterable[str]) -> str:
+    known = [phase for phase in phases if phase in found.seconds]
+    return ", ".join(f"{phase} {found.seconds[phase]:.1f} s ({found.count[phase]})" for phase in known) or "none"
