@@ -717,6 +717,22 @@ NAMES = {
             "24: tasks[6].needs[0]: 'f' lands on a branch, and `run` works in the checkout, which lacks that; let it be an agent's task too, or take the need out",
         ],
     ),
+    "models of agents": (
+        "models: {ladder: [big, small], by_confidence: {low: {model: big, effort: max}}}\ntasks:\n"
+        "  - {name: a, agent: {brief: Write it., model: bug, effort: hihg}, writes: [a.c], check: {b: make}}\n",
+        [
+            "3: tasks[0].agent.effort: no effort is called 'hihg'; say one of low, medium, high, xhigh, max, inherit",
+            "3: tasks[0].agent.model: no model is called 'bug'; say one of big, small, inherit; a program's own name goes under `models: names`",
+        ],
+    ),
+    "an effort that the plan chooses for an agent that has none": (
+        "models: {ladder: [big, small], by_confidence: {low: {model: big, effort: max}}}\ntasks:\n"
+        "  - {name: b, agent: {brief: Write it., use: gemini}, confidence: low, writes: [b.c], check: {b: make}}\n",
+        [
+            "3: tasks[0].agent: gemini knows no effort 'max' (confidence low); say one of inherit",
+            "3: tasks[0].agent: gemini knows no effort 'max' (one step down from big); say one of inherit",
+        ],
+    ),
     "a task of an agent and a scope of one name": (
         "scopes:\n  - {name: x, mutate: src/a.js, write: test/x.js}\ntasks:\n"
         "  - {name: x, agent: Write it., writes: [x.c], check: {build: make}}\n",
