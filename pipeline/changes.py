@@ -14,7 +14,7 @@ import attrs
 from pipeline import conditions, drafts, process
 from pipeline.branch import DRAFT, TASK, mark_of
 from pipeline.choice import stepped
-from pipeline.drafting import Drafting
+from pipeline.drafting import Drafting, states_of
 from pipeline.drafts import Applied, Checked, Draft, Failure, TaskLanded, hash_of
 from pipeline.host import Attempt, CannotGoOn, Leg, Performer, Slot
 from pipeline.landing import Change, Landing, Refused, Unfit
@@ -42,7 +42,10 @@ class Changes:
         try:
             draft = self._blocked(task) or self._again(task, drafting)
             if draft is None:
-                draft = drafting.draft(drafting.first(self._tip()))
+                tip = self._tip()
+                draft = drafting.draft(drafting.first(tip))
+                if draft.outcome is Outcome.EMPTY_REPLY and task.name in frozenset().union(*self._landed_at(tip)):
+                    draft = attrs.evolve(draft, outcome=Outcome.OK, detail="it has landed, and nothing was left to do")
         except (GitError, Refused) as error:
             draft = Draft(Outcome.UNVERIFIED, str(error))
         return {key: self._drafted(task, drafting, draft, "draft.json", "change.patch")}
@@ -56,6 +59,8 @@ class Changes:
 
     def _again(self, task: Task, drafting: Drafting) -> Draft | None:
         """The draft that has landed already, where the cache of this checkout was lost: by what the branch says."""
+        if find(self.session.task_target(task.name, "draft.json"), Draft) is not None:
+            return None
         repository, tip = self.session.repository, self._tip()
         mark = f"--grep={TASK}: {task.name}"  # those of tasks whose names begin so, too
         found = repository.git("log", "--format=%x01%B", "--fixed-strings", mark, tip).text.split("\x01")
@@ -63,8 +68,14 @@ class Changes:
         draft = drafting.kept(name) if name else None
         if draft is None or draft.asked != drafting.asked:
             return None
+        now = states_of(task, repository.files(tip))
+        if any(now.get(path) != state for path, state in draft.base.items() if path not in draft.files):
+            return None  # what it read is otherwise by now
         there = drafts.applied(repository, tip, draft.files, self._blob(draft), self.session.scratch)
         return draft if not there.paths and not there.conflicts else None
+
+    def _landed_at(self, commit: str) -> Sequence[frozenset[str]]:
+        return self.session.landing.on.tasks(commit)
 
     def _drafted(self, task: Task, drafting: Drafting, draft: Draft, name: str, patch: str) -> Attempt:
         self._write(task, name, draft)
@@ -111,8 +122,12 @@ class Changes:
     def _judge(self, task: Task, worktree: Worktree, at: str) -> tuple[conditions.Judged, ...]:
         """at: check, or rerun where the same change was judged on another tree before."""
 
+        seen: set[str] = set()
+
         def told(judged: conditions.Judged, began: float, ended: float) -> None:
-            self.session.condition(task.name, at, judged, began, ended)
+            phase = "rerun" if judged.name in seen else at
+            seen.add(judged.name)
+            self.session.condition(task.name, phase, judged, began, ended)
 
         return conditions.judge(conditions.of(task, self.session.owning), worktree.root, told)
 

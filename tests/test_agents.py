@@ -84,6 +84,13 @@ def test_a_change_is_drafted_checked_and_landed_once_and_nothing_of_it_is_asked_
     project.doit("-n", "2", "build")
     assert len(project.drafts()) == 2, "another brief"
     assert "return 2" in (project.on_branch("src/sub.c") or "")
+    project.git("merge", "--quiet", "--ff-only", BRANCH)
+    project.git("commit", "--quiet", "-am", "what it reads")
+    project.doit("-n", "2", "build")
+    assert len(project.drafts()) == 3, "what it reads is otherwise on HEAD"
+    assert {e["outcome"] for e in project.events()} == {"ok"}, "that nothing was left to do is no failure"
+    project.doit("-n", "2", "build")
+    assert not [e for e in project.events() if e["lane"]]
 
 
 def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no_other_task(project: Project) -> None:
