@@ -133,7 +133,8 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
 
     project.plan(
         [{**each, "agent": {**each["agent"], "budget": 5000}} if each["name"] == "late" else each for each in tasks],
-        pools={"generation": 11}, models={"backoff": 0.01},
+        pools={"generation": 11},
+        models={"backoff": 0.01},
     )
     project.doit("-n", "2", "land:late", "land:astray", code=1)
     assert sorted(project.landed()) == ["good", "late"], "its draft was whole: a larger budget lets it through"
