@@ -33,7 +33,7 @@ def story(project: Project) -> list[dict[str, Any]]:
         name, sources = each["name"], [path for path in each["writes"] if path.endswith(".c")]
         append = {path: f"int {name}_{path[5:-2]}(void);\n" for path in sources}
         append |= {path: f"{name}\n" for path in each["writes"] if path not in (*sources, KBUILD)}
-        rules.append({"match": f"Write {name}.", "append": {**append, KBUILD: f"{name}\n"}, "delay": 1.0, "tokens": 10})
+        rules.append({"match": f"Write {name}.", "append": {**append, KBUILD: f"{name}\n"}, "delay": 3.0, "tokens": 10})
         tasks.append({**task(name, *each["writes"]), "needs": each.get("needs", []), "check": check})
     project.write("core/none.c", "int none;\n")
     project.write("tests/registered", f"cat {KBUILD} {KBUILD}.d/* 2>/dev/null | grep -q .\n")
