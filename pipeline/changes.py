@@ -44,7 +44,8 @@ class Changes:
             if draft is None:
                 tip = self._tip()
                 draft = drafting.draft(drafting.first(tip))
-                if draft.outcome is Outcome.EMPTY_REPLY and task.name in frozenset().union(*self._landed_at(tip)):
+                landed = self.session.landing.on.tasks(tip)
+                if draft.outcome is Outcome.EMPTY_REPLY and task.name in frozenset().union(*landed):
                     draft = attrs.evolve(draft, outcome=Outcome.OK, detail="it has landed, and nothing was left to do")
         except (GitError, Refused) as error:
             draft = Draft(Outcome.UNVERIFIED, str(error))
@@ -73,9 +74,6 @@ class Changes:
             return None  # what it read is otherwise by now
         there = drafts.applied(repository, tip, draft.files, self._blob(draft), self.session.scratch)
         return draft if not there.paths and not there.conflicts else None
-
-    def _landed_at(self, commit: str) -> Sequence[frozenset[str]]:
-        return self.session.landing.on.tasks(commit)
 
     def _drafted(self, task: Task, drafting: Drafting, draft: Draft, name: str, patch: str) -> Attempt:
         self._write(task, name, draft)

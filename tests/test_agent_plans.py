@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from agent_project import BRANCH, Project, make_project, task, writing
+from agent_project import BRANCH, CHECK, Project, make_project, task, writing
 from conftest import HERE
 
 KBUILD = "tests/kunit/Kbuild"
@@ -121,14 +121,21 @@ def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(
 
 
 def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_change_once(project: Project) -> None:
-    names = [f"k{number}" for number in range(6)]
-    tasks = [task(name, f"src/{name}.c", *(["src/all.h"] if name > "k3" else [])) for name in names]
+    kills, seed = int(os.environ.get("AGENT_KILLS", "6")), int(os.environ.get("AGENT_SEED", "7"))
+    names = [f"k{number:02}" for number in range(max(6, kills))]
+    shared = {name: {"src/all.h": f"int {name}(void);\n"} for name in names[4::5]}
+    watcher = project.root.parent / "watcher"  # on or off, beside the builds
+    watcher.write_text("on\n")
+    owns = {"pause": f"echo off > {watcher}", "resume": f"echo on > {watcher}"}
+    check = {**CHECK, "build": {"run": CHECK["build"], "owns": owns}}
+    tasks = [
+        {**task(name, f"src/{name}.c", *(["src/all.h"] if name in shared else [])), "check": check} for name in names
+    ]
     project.plan(tasks, pools={"generation": 3})
     project.commit("plan")
-    shared = {name: {"src/all.h": f"int {name}(void);\n"} for name in names[4:]}
     project.agent(*(writing(name, delay=0.7, append=shared.get(name, {})) for name in names))
-    chance = random.Random(7)
-    for _ in range(6):
+    chance = random.Random(seed)
+    for _ in range(kills):
         run = project.start("-n", "2", "build")
         time.sleep(chance.uniform(0.8, 4.0))
         os.kill(run.pid, signal.SIGKILL)
@@ -136,7 +143,8 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     project.doit("-n", "2", "build")
     assert sorted(project.asked()) == sorted(f"Write {name}." for name in names), "none is paid for twice"
     assert sorted(project.landed()) == names, "none is lost, none doubled"
-    assert (project.on_branch("src/all.h") or "").count("int k4(void)") == 1
+    assert (project.on_branch("src/all.h") or "").count("int k04(void)") == 1
+    assert watcher.read_text() == "on\n", "the watcher runs again"
     assert project.left() == []
     project.build_each()
     project.doit("-n", "2", "build")
