@@ -288,6 +288,14 @@ def test_what_was_proved_holds_on_another_text_only_if_all_of_it_does(bench: Ben
     assert [d.reason for d in holds(bench, text, verdict.proved, 5)] == ([why] if why else [])
 
 
+def test_what_cannot_be_run_with_mutants_any_more_does_not_hold_and_has_not_failed(bench: Bench) -> None:
+    test = candidate("t", "kills(a)")
+    verdict = prove(bench, "", (), [test], SURVIVORS, 5)
+    cast(Runs, bench.engine).broken = Outcome.CRASHED
+    (dropped,) = holds(bench, MochaSuite().add("", [test]), verdict.proved, 5)
+    assert (dropped.outcome, dropped.failed) == (Outcome.UNVERIFIED, False)
+
+
 @pytest.mark.parametrize(
     ("seconds_west", "spoken", "zone", "locale"),
     [
