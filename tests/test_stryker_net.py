@@ -194,14 +194,16 @@ def test_once_it_is_merged_what_we_say_of_each_mutant_is_what_a_plain_run_says(d
 
 
 def test_after_a_comment_was_edited_that_scope_alone_is_measured_and_nobody_is_asked(
-    driven_net: World, no_orphans: Callable[[str], list[str]]
+    driven_net: World, short: Path, no_orphans: Callable[[str], list[str]]
 ) -> None:
+    driven_net = attrs.evolve(driven_net, env={**driven_net.env, "TMPDIR": str(short)})
     driven_net.edit("src/Shop/Doors.cs", "    internal static bool", "    // Edited.\n    internal static bool")
     done = driven_net.doit("-n", "2", "mutate", timeout=1500)
     assert driven_net.measured() == driven_net.ran("baseline") == {"src/Shop/Doors.cs"}
     assert driven_net.events("call") == []  # what was answered is read again
     assert done.ending("src/Shop/Doors.cs") == "held"
-    assert no_orphans(str(driven_net.home)) == []
+    assert no_orphans(str(driven_net.home)) == no_orphans(str(short)) == []
+    assert list(short.iterdir()) == []
 
 
 @long
