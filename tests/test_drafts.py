@@ -315,3 +315,13 @@ def test_the_phases_of_a_run_tell_useful_work_from_recovery_and_failures_by_thei
     }  # fmt: skip
     assert (found.count["check"], found.count["land"], found.count["rerun"]) == (1, 2, 1)
     assert found.causes == {"check-failed": (1, 10.0), "time-limit": (1, 3.0)}
+
+
+def test_a_build_of_the_gate_is_counted_once_for_all_that_waited_for_it_and_the_same_again_is_a_rerun() -> None:
+    def build(tree: str, began: float, ended: float, cached: bool = False) -> dict[str, object]:
+        return {"event": "build", "tree": tree, "cached": cached, "started": began, "ended": ended}
+
+    both = {"event": "attempt", "kind": "land", "outcome": "ok", "ready": 0, "started": 0, "ended": 20, "lane": "gate"}
+    landings = [{**both, "scope": scope, "share": 0.5, "repaired": False} for scope in "ab"]
+    found = phases.of([build("x", 1, 6), build("x", 6, 10), build("y", 10, 10, cached=True), *landings])
+    assert found.seconds == {"build": 5.0, "rerun": 4.0, "wait for a slot": 0.0, "land": 20.0 - 9.0}

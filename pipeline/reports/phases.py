@@ -1,7 +1,8 @@
 """Where the time of agents' tasks went: useful work, and what was recovery. From the ledger's events alone.
 
 Each second of a lane is in one phase. Useful: a draft that ended well, a condition judged for the first time, a
-landing. Recovery: a repair, a condition judged again for the same change (rerun), a draft that failed.
+landing, a build of the gate. Recovery: a repair, a condition judged again for the same change or a tree that is built
+again in one run (rerun), a draft that failed.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
     judged = [e for e in events if e["event"] == "condition"]
     for e in judged:
         add(e["phase"], e["ended"] - e["started"])
+    built = [e for e in events if e["event"] == "build" and not e["cached"]]  # of the gate; a tree again is a rerun
+    for n, e in enumerate(built):
+        add("rerun" if e["tree"] in {each["tree"] for each in built[:n]} else "build", e["ended"] - e["started"])
     for e in events:
         if e["event"] != "attempt" or e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
             continue
@@ -59,7 +63,8 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
         else:
             mine = (c for c in judged if c["scope"] == e["scope"] and e["started"] <= c["started"] < e["ended"])
             inside = sum(c["ended"] - c["started"] for c in mine)
-            seconds[e["kind"]] += took - waited - inside
+            together = sum(b["ended"] - b["started"] for b in built if e["started"] <= b["started"] < e["ended"])
+            seconds[e["kind"]] += (took - together) * e.get("share", 1.0) - waited - inside  # of those in one batch
             count[e["kind"]] += e["kind"] == "land"  # of a check, its conditions are counted
         if waited:
             add("wait for the merge lock", waited)
