@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from conftest import DODO, World
 
@@ -78,6 +79,8 @@ def writing(name: str, text: str = "", **more: Any) -> Rule:
 
 
 def make_project(place: Path) -> Project:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler (cc): changes to a C project are not tried")
     root = place / "repo"
     (root / "src").mkdir(parents=True)
     identity = "[user]\nname = Tess\nemail = tess@example.invalid\n[init]\ndefaultBranch = main\n"
