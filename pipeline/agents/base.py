@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -32,14 +33,14 @@ class Agent(Classifies, Protocol):
 
 
 @attrs.frozen
-class Streaming:
+class Streaming(abc.ABC):
     """An agent whose stream is JSON lines. `told`: what came of it, from all the lines."""
 
     config: Config
 
+    @abc.abstractmethod
     def told(self, lines: list[Mapping[str, Any]]) -> Reply | None:
         """The reply, None where nothing in the stream says how it ended."""
-        raise NotImplementedError
 
     def classify(
         self,
