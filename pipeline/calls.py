@@ -37,6 +37,9 @@ class Call:
     noted: Callable[[], Mapping[str, object]]  # what it takes to use the reply again, asked once the call has ended
     ended: Callable[[], int | None] = lambda: None  # exit status of a call that outlived its run, where that is known
     there: Callable[[], bool] = lambda: True  # whether all that such a call left is there still
+    over: Callable[[], object] = lambda: (
+        None
+    )  # once what the call left is kept, or is of no use; under the reply's lock
 
     def reply(self, make: Make) -> Reply:
         """The kept reply where there is one of use (its tokens None: nothing was spent), else that of a call."""
@@ -48,13 +51,18 @@ class Call:
                 outcome, why = stopped
                 return Reply(outcome, detail=f"not asked any more: {why}")
             started = time.time()
-            finished = make(replies.raw(self.name))
+            try:
+                finished = make(replies.raw(self.name))
+            except process.Stopped:
+                self.over()  # it was ended: what it left is no reply
+                raise
             got = read(self.who, finished)
             err = finished.err[-2000:].decode(errors="replace")
             noted = self.noted()
             # In this order: a reply that is noted is not looked at again, and what it cost would be told nowhere.
             self._record(got, started=started)
             self._note({"exit_code": finished.exit_code, "err": err, **noted})
+            self.over()
             if got.outcome is not Outcome.OK:
                 replies.drop(self.name)
             if got.outcome in LANE:
@@ -81,6 +89,7 @@ class Call:
                 self._record(got, recovered=True)
             if not note:
                 self._note({"recovered": True, "exit_code": exit_code, **noted})
+            self.over()
             return attrs.evolve(got, tokens=None)
         if not accounted:
             lost = Reply(Outcome.LOST, detail="the call died with the run that made it", model=got.model)

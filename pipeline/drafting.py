@@ -161,13 +161,9 @@ class Drafting:
         call = Call(
             session, name, " ".join((config.use, *config.run)), _Budgeted(self.agent, found), about, noted,
             lambda: _exit_status(session.replies.exit(name)), lambda: session.find_draft(name) is not None,
+            lambda: session.remove_draft(name),
         )  # fmt: skip
-        try:
-            reply = call.reply(make)
-        except process.Stopped:  # the agent was ended: it is no draft, and not paid for twice by being asked again
-            session.remove_draft(name)
-            raise
-        session.remove_draft(name)  # not before the change is noted
+        reply = call.reply(make)
         return self._drafted(name, reply, read_note(session.replies.note(name)) or found.noted)
 
     def kept(self, name: str) -> Draft | None:
