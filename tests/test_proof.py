@@ -325,6 +325,11 @@ def test_what_the_later_ones_of_a_cover_make_needless_goes_again() -> None:
     assert chosen == {"left", "right"}
 
 
+def test_what_stands_already_need_not_be_killed_again_and_the_cheaper_of_equals_is_chosen() -> None:
+    kills = {title: dict.fromkeys(keys, "assertion") for title, keys in {"s": "abcd", "dear": "abce", "x": "e"}.items()}
+    assert cover(kills, {"s": 1, "dear": 9, "x": 1}, ["s"]) == {"s", "x"}
+
+
 KILLS = st.dictionaries(
     st.text("stuvw", min_size=1, max_size=3), st.dictionaries(st.sampled_from("abcdefgh"), st.just("assertion"))
 )
