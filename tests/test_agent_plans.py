@@ -16,8 +16,6 @@ import yaml
 from agent_project import BRANCH, CHECK, Project, make_project, task, writing
 from conftest import HERE
 
-from pipeline import process
-
 KBUILD = "tests/kunit/Kbuild"
 
 
@@ -50,21 +48,19 @@ def test_twelve_features_land_all_serially_in_one_file_and_five_waves_deep_once_
     project.plan(tasks, pools={"generation": 4}, compose={KBUILD: "include"})
     project.commit("plan")
 
-    def build() -> tuple[float, int, int]:
-        """Seconds from the first draft to the last landing; the most drafts at once, and the most one after another."""
+    def build() -> tuple[int, int]:
+        """The most drafts at once, and how many one after another."""
         project.doit("-n", "4", "build")
         assert sorted(project.landed()) == sorted(each["name"] for each in tasks)
-        events = [e for e in project.events() if e["kind"] in ("draft", "land")]
-        drafts = [e for e in events if e["kind"] == "draft"]
+        drafts = [e for e in project.events() if e["kind"] == "draft"]
         most = max(sum(e["started"] <= at["started"] < e["ended"] for e in drafts) for at in drafts)
         row, ended = 0, 0.0
         for draft in sorted(drafts, key=lambda e: e["ended"]):
             if draft["started"] >= ended:
                 row, ended = row + 1, draft["ended"]
-        return max(e["ended"] for e in events) - min(e["started"] for e in events), most, row
+        return most, row
 
-    serial, one, all_ = build()
-    assert (one, all_) == (1, 12)
+    assert build() == (1, 12)
     assert (project.on_branch(KBUILD) or "").split().count("ethtool") == 1
     project.git("branch", "--delete", "--force", BRANCH)
     project.doit("plan", "--hoist", KBUILD, "--write")
@@ -78,11 +74,9 @@ def test_twelve_features_land_all_serially_in_one_file_and_five_waves_deep_once_
         if rule["append"].pop(KBUILD)
     ]
     project.agent(*hoisted)
-    wide, most, row = build()
+    most, row = build()
     assert 2 <= most <= 4
-    assert all_ / row >= 1.8, "in drafts, of which each takes as long"
-    if os.getloadavg()[0] < 2 * process.cores():  # else most of the time is everybody's
-        assert serial / wide >= 1.8, (serial, wide)
+    assert 12 / row >= 1.8, "in drafts, of which each takes as long"
 
 
 def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(project: Project) -> None:
