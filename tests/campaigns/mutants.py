@@ -250,11 +250,12 @@ def main() -> int:
     drawn = every if asked.sample is None else random.Random(asked.seed).sample(every, size)
     todo = [(mutant.code, tests_for(mutant, source, seen)) for mutant in drawn]
     count: Counter[str] = Counter()
-    for number, how in run(asked.module, todo, asked.jobs):
-        count[how] += 1
-        if how == SURVIVED:
-            print(f"pipeline/{asked.module}.py:{drawn[number]}", flush=True)
-    print(f"{asked.module}: {len(every)} mutants, {len(drawn)} run, {dict(sorted(count.items()))}")
+    with contextlib.suppress(KeyboardInterrupt):  # a long campaign may be cut short: what it has counted by then counts
+        for number, how in run(asked.module, todo, asked.jobs):
+            count[how] += 1
+            if how == SURVIVED:
+                print(f"pipeline/{asked.module}.py:{drawn[number]}", flush=True)
+    print(f"{asked.module}: {len(every)} mutants, {count.total()} run, {dict(sorted(count.items()))}")
     return 0
 
 
