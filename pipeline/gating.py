@@ -110,18 +110,16 @@ class Gating:
         for task in self.session.plan.changes:
             draft = find(self.session.task_target(task.name, "draft.json"), Draft)
             landed = find(self.session.task_target(task.name, "landed.json"), TaskLanded)
-            if draft is None or (landed and landed.outcome is Outcome.OK and landed.draft == hash_of(draft)):
-                continue
-            due = changes.waiting(task)
-            if due is not None:
+            there = draft and landed and landed.outcome is Outcome.OK and landed.draft == hash_of(draft)
+            if not there and (due := changes.waiting(task)):
                 self._wait(due)
         waiting = list(self.gate.waiting)
         while self.gate.waiting:
             self._drive(changes, slot, ended)
         lines = [f"{name}: {ended[name].line}" for name in waiting] or ["nothing waits at the gate"]
-        bad = [name for name in waiting if ended[name].outcome is not Outcome.OK]
-        failure = f"{len(bad)} of {len(waiting)} would not land" if self.look else f"{len(bad)} did not land"
-        return {key: Attempt(Outcome.OK, failure if bad else None, output="\n".join(lines))}
+        bad = sum(ended[name].outcome is not Outcome.OK for name in waiting)
+        failure = f"{bad} of {len(waiting)} {'would' if self.look else 'did'} not land" if bad else None
+        return {key: Attempt(Outcome.OK, failure, output="\n".join(lines))}
 
     def _wait(self, due: Due) -> None:
         name = due.task.name
