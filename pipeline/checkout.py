@@ -186,7 +186,7 @@ def list_files(root: Path) -> Files:
 
 def current_branch(root: Path) -> str | None:
     """The branch that is checked out, one without a commit too; None where HEAD is detached."""
-    done = process.run(["git", "symbolic-ref", "--quiet", "--short", "HEAD"], cwd=root)
+    done = process.run(["git", "symbolic-ref", "--quiet", "--short", "HEAD"], cwd=root, brief=True)
     return done.text.strip() if done.exit_code == 0 else None
 
 
@@ -195,7 +195,7 @@ def _git(root: Path, *arguments: str, stdin: bytes = b"") -> list[str]:
     # In another language, nobody would find "not a git repository" in what git says.
     env = process.environment({"LC_ALL": "C"})
     try:
-        done = process.run(["git", *arguments], cwd=root, stdin=stdin, env=env)
+        done = process.run(["git", *arguments], cwd=root, stdin=stdin, env=env, brief=True)
     except process.NotFound:
         raise NoFiles("git is not installed, and the project must lie in a git repository; install git") from None
     if "not a git repository" in done.tail():

@@ -56,7 +56,7 @@ def _state(root: Path, words: Sequence[str] | None, files: Iterable[str]) -> str
         stat = Path(path).stat()
         parts.append((path, stat.st_mtime_ns, stat.st_size, stat.st_ino))
     for args in GIT:
-        ran = process.run(["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *args], cwd=root)
+        ran = process.run(["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *args], cwd=root, brief=True)
         if not ran.ok:
             raise OSError(ran.tail(2))
         parts.append(ran.text)

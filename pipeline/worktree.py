@@ -150,7 +150,7 @@ def git(
     ok: Sequence[int] = (0,), timeout: float | None = None,
 ) -> process.Finished:  # fmt: skip
     words = ["git", *QUIET, *(() if hooks else NO_HOOKS), *args]
-    finished = process.run(words, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+    finished = process.run(words, cwd=cwd, env=env, stdin=stdin, timeout=timeout, brief=not hooks)
     if finished.timed_out or finished.exit_code not in ok:
         verb = next(word for word in args[::2] if word != "-c")  # each -c has a word of its own after it
         if finished.timed_out:

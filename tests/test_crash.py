@@ -139,24 +139,24 @@ def goes_on(world: World, done_before: set[str], expected: str) -> None:
 
 @pytest.mark.parametrize("moment", ["the engine measures", "the first is proved"])  # all others: campaigns/crash.py
 def test_after_kill_9_a_plain_run_goes_on(driven: World, undisturbed: Callable[[Prepare], str], moment: str) -> None:
-    world = edited(driven)
+    world, expected = edited(driven), undisturbed(edited)
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: MOMENTS[moment](world), world)
     kill_tree(run)
-    goes_on(world, finished(world), undisturbed(edited))
+    goes_on(world, finished(world), expected)
     assert len(world.calls()) == 1
 
 
 def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(
     driven: World, undisturbed: Callable[[Prepare], str]
 ) -> None:
-    world = asking(driven)
+    world, expected = asking(driven), undisturbed(asking)
     world.script([{**ANSWER, "delay": 5}])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()), world)
     kill_tree(run)
     (call,) = world.calls()
-    goes_on(world, finished(world), undisturbed(asking))
+    goes_on(world, finished(world), expected)
     assert len(world.calls()) == 1
     assert world.events("run-started")[0]["calls_waited_for"] == 1
     (event,) = world.events("call")
@@ -167,14 +167,14 @@ def test_a_call_that_outlives_its_run_is_waited_for_and_its_reply_is_used(
 def test_a_call_that_died_with_its_run_is_counted_as_lost_and_asked_again(
     driven: World, undisturbed: Callable[[Prepare], str]
 ) -> None:
-    world = asking(driven)
+    world, expected = asking(driven), undisturbed(asking)
     world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()) and runs(world, "claude"), world)
     (call,) = (c for c in children(world) if c["keep"])
     kill_tree(run)
     os.killpg(call["pid"], signal.SIGKILL)
-    goes_on(world, finished(world), undisturbed(asking))
+    goes_on(world, finished(world), expected)
     assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
     assert len(world.calls()) == 2
 
@@ -195,13 +195,13 @@ def test_a_reply_whose_run_died_before_it_was_noted_is_neither_asked_for_nor_tol
 def test_a_call_that_hangs_when_its_run_is_killed_is_not_waited_for_beyond_its_time_limit(
     driven: World, undisturbed: Callable[[Prepare], str]
 ) -> None:
-    world = asking(driven)
+    world, expected = asking(driven), undisturbed(asking)
     world.edit("tasks.yaml", "claude]", "{use: claude, time_limit: 8}]")
     world.script([{"match": "*", "special": "hang", "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
     wait_for(run, lambda: bool(world.calls()) and runs(world, "claude"), world)
     kill_tree(run)
-    goes_on(world, finished(world), undisturbed(asking))
+    goes_on(world, finished(world), expected)
     assert [e["outcome"] for e in world.events("call")] == ["lost", "ok"]
 
 
@@ -216,7 +216,7 @@ def test_a_call_that_hangs_when_its_run_is_killed_is_not_waited_for_beyond_its_t
 def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
     driven: World, undisturbed: Callable[[Prepare], str], number: signal.Signals, moment: str
 ) -> None:
-    world = edited(driven)
+    world, expected = edited(driven), undisturbed(edited)
     if moment == "the model is asked":
         world.script([{**ANSWER, "delay": 60, "times": 1}, ANSWER])
     run = world.start("-n", "2", "mutate")
@@ -226,7 +226,7 @@ def test_a_signal_ends_everything_at_once_with_130_and_the_next_run_goes_on(
     assert "Traceback" not in (world.root.parent / "out").read_text()
     assert alive(world) == []
     assert world.git("worktree", "list").count("\n") == 1
-    goes_on(world, finished(world), undisturbed(edited))
+    goes_on(world, finished(world), expected)
 
 
 def test_a_run_with_nothing_to_do_removes_what_a_dead_one_left(driven: World) -> None:
