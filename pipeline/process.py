@@ -253,7 +253,7 @@ def _by_sh(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]],
     begin: Callable[[], None],
 ) -> _Child:  # fmt: skip
-    import sh  # 60 ms that a look at what git says does not need
+    import sh  # 30 ms that a look at what git says does not need
 
     fin, fout, ferr = files
     try:

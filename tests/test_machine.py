@@ -136,14 +136,15 @@ def test_a_file_whose_writing_fails_is_as_it_was(tmp_path: Path, monkeypatch: py
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("landed.json", b"whole")]
 
 
-def test_what_a_killed_run_left_is_ended_and_nobody_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("brief", [False, True])
+def test_what_a_killed_run_left_is_ended_and_nobody_else(tmp_path: Path, brief: bool) -> None:
     leaves = """
 import os, signal, sys, threading
 from pathlib import Path
 from pipeline import process
 
 def sleep(n):
-    process.run(["sleep", n], cwd=Path.cwd())
+    process.run(["sleep", n], cwd=Path.cwd(), brief=sys.argv[2] == "True")
 
 with process.journal(Path(sys.argv[1])):
     for n in ("7611", "7612"):
@@ -153,7 +154,7 @@ with process.journal(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     folder = tmp_path / "processes"
-    subprocess.run([sys.executable, "-c", leaves, str(folder)], check=False)
+    subprocess.run([sys.executable, "-c", leaves, str(folder), str(brief)], check=False)
     entries = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     orphans = [psutil.Process(entry["pid"]) for entry in entries]
     assert [p.name() for p in orphans] == ["sleep", "sleep"]
@@ -165,6 +166,17 @@ with process.journal(Path(sys.argv[1])):
         assert psutil.wait_procs(orphans, 5)[1] == orphans[:1]
     finally:
         orphans[0].kill()
+
+
+def test_what_is_started_as_brief_ends_as_anything_does(tmp_path: Path) -> None:
+    slow = process.run(["sh", "-c", "sleep 60 & echo begun; wait"], cwd=tmp_path, timeout=0.3, brief=True)
+    assert slow.timed_out and slow.text == "begun\n" and slow.exit_code < 0
+    told = process.run(["sh", "-c", "cat; echo no >&2; exit 3"], cwd=tmp_path, stdin=b"said", brief=True)
+    assert (told.exit_code, told.out, told.err, told.ok) == (3, b"said", b"no\n", False)
+    with pytest.raises(process.NotFound, match="nothing-of-the-kind"):
+        process.run(["nothing-of-the-kind"], cwd=tmp_path, brief=True)
+    with pytest.raises(FileNotFoundError, match="gone"):
+        process.run(["true"], cwd=tmp_path / "gone", brief=True)
 
 
 @pytest.mark.parametrize(("place", "told"), [("home", True), ("cache", True), ("elsewhere", False)])
