@@ -135,24 +135,26 @@ class Drafting:
         found = _Found()
 
         def noted() -> Mapping[str, object]:
-            worktree = found.worktree or session.find_draft(name)
-            if worktree is None:
+            made = found.made or session.find_draft(name)
+            if made is None:
                 return {}
-            found.worktree = None
-            files, patch = drafts.collected(worktree, asked.base)
+            found.made = None
+            worktree, base = made
+            files, patch = drafts.collected(worktree, base)
             drafts.keep(session.repository, files, lambda oid: session.replies.blob(name, oid))
             write_bytes(session.replies.blob(name, "patch"), patch)
-            states = states_of(self.task, session.repository.files(asked.base))
+            states = states_of(self.task, session.repository.files(base))
             found.noted = {"asked": self.asked, "who": self.who, "base": states}
             found.noted = {**found.noted, "files": converter.unstructure(files)}
             return found.noted
 
         def make(out_file: Path) -> process.Finished:
-            found.worktree = session.draft_worktree(name, asked.base)
+            worktree = session.draft_worktree(name, asked.base)
+            found.made = worktree, asked.base
             if asked.lay != asked.base:
-                found.worktree.reset(asked.lay)
+                worktree.reset(asked.lay)
             with scratch.folder() as folder, self.slot.door(folder) as door:
-                finished = self._call(asked, found.worktree, out_file, door, name)
+                finished = self._call(asked, worktree, out_file, door, name)
             found.halted = finished.halted
             return finished
 
@@ -253,7 +255,7 @@ class Drafting:
 class _Found:
     """What a call left, until it is noted."""
 
-    worktree: Worktree | None = None
+    made: tuple[Worktree, str] | None = None  # where, and from which commit
     noted: Mapping[str, object] = attrs.field(factory=dict)
     halted: bool = False
 

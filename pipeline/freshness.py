@@ -113,9 +113,11 @@ class Freshness:
 
     def checked(self, task: Task) -> bool:
         draft, found = self._find_of(task, "draft.json", Draft), self._find_of(task, "checked.json", Checked)
-        if draft is None or found is None or found.outcome is not Outcome.OK:
+        if draft is None or found is None:
             return False
-        return (found.draft, found.conditions) == (hash_of(draft), hash_of(task.check))
+        asked, landed = (hash_of(draft), hash_of(task.check)), self._find_of(task, "landed.json", TaskLanded)
+        mended = landed and landed.outcome is Outcome.OK and (landed.draft, landed.conditions) == asked
+        return (found.outcome is Outcome.OK or bool(mended)) and (found.draft, found.conditions) == asked
 
     def task_landed(self, task: Task) -> bool:
         """The landing branch stands on HEAD now, and has the change as it landed, or as later tasks left it."""

@@ -235,8 +235,8 @@ class Session:
         with self._lock:
             return self._worktrees.draft(name, commit)
 
-    def find_draft(self, name: str) -> Worktree | None:
-        """The worktree that a killed run has left of a draft."""
+    def find_draft(self, name: str) -> tuple[Worktree, str] | None:
+        """The worktree that a killed run has left of a draft, and the commit that it was made from."""
         assert self._worktrees is not None
         with self._lock:
             return self._worktrees.find_draft(name)

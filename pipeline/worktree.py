@@ -298,15 +298,18 @@ class Worktrees:
         folder = self.home / DRAFTS / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        (folder / "base").write_text(commit)
         self.repository.git("worktree", "add", "--detach", "--no-checkout", "--force", folder / "tree", commit)
         made = self._draft(folder)
         made.reset(commit)
         return made
 
-    def find_draft(self, name: str) -> Worktree | None:
-        """The worktree of a draft whose run was killed, as it was left."""
+    def find_draft(self, name: str) -> tuple[Worktree, str] | None:
+        """The worktree of a draft whose run was killed, as it was left, and the commit that it was made from: by now
+        others may have landed, and HEAD there is the agent's to move."""
         folder = self.home / DRAFTS / name
-        return self._draft(folder) if (folder / "tree" / ".git").exists() else None
+        made = (folder / "base").exists() and (folder / "tree" / ".git").exists()
+        return (self._draft(folder), (folder / "base").read_text()) if made else None
 
     def remove_draft(self, name: str) -> None:
         self._remove(self.home / DRAFTS / name)

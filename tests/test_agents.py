@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -144,6 +146,23 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
 # -- landing
 
 
+def test_a_draft_that_outlives_its_run_is_counted_from_the_commit_that_it_was_made_from(project: Project) -> None:
+    project.plan([task("slow", "src/slow.c"), task("quick", "src/quick.c")])
+    project.commit("plan")
+    project.agent(writing("slow", delay=2.0), writing("quick"))
+    run = project.start("-n", "2", "build:slow")
+    while not project.drafts():
+        assert run.poll() is None, (project.root.parent / "out").read_text()
+        time.sleep(0.05)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    project.doit("-n", "2", "build:quick")
+    assert project.landed() == ["quick"]
+    project.doit("-n", "2", "build")
+    assert sorted(project.landed()) == ["quick", "slow"]
+    assert len(project.drafts()) == 2
+
+
 def test_of_two_changes_that_are_green_alone_and_red_together_the_second_never_lands_as_it_is(project: Project) -> None:
     tasks = [task(name, f"src/{name}.c") for name in ("one", "two")]
     project.plan(tasks, pools={"generation": 2})
@@ -168,7 +187,7 @@ def test_of_two_changes_that_are_green_alone_and_red_together_the_second_never_l
     assert "useful work" in done.out
     assert "recovery" in done.out
     project.build_each()
-    assert project.doit("-n", "2", "build").out.count("-- ") == 6
+    assert project.doit("-n", "2", "build").out.count("-- ") == 6, "whether it was the check that failed or the landing"
     project.git("branch", "--delete", "--force", BRANCH)
     project.doit("-n", "2", "build")
     assert sorted(project.landed()) == ["one", "two"]

@@ -190,7 +190,7 @@ def test_a_false_survivor_is_audited_away(tmp_path: Path, node_modules: Path) ->
             "it('doubles', () => {\n  assert.equal(double(3), 6);\n});\n",
         }
     )
-    world = make_world(tmp_path, node_modules, PLAN, files.root)
+    world = make_world(tmp_path, node_modules, f"{PLAN}engine: {{concurrency: 1}}\n", files.root)
     done = world.doit("-n", "2", "baseline")
     baseline = json.loads((world.root / "cache/scopes/src%2Fmemo.js/baseline.json").read_text())
     hidden = [m for m in baseline["mutants"] if m["audited"] == "Killed"]

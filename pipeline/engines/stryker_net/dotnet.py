@@ -31,8 +31,13 @@ _UNREACHED = ("NU1301", "NU1101", "NU1102", "NU1103")  # a package, or where pac
 
 
 def environment(temp: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a .NET program: temporary files in a folder of ours, for each leaves megabytes there."""
-    return process.environment({**ALONE, "TMPDIR": str(temp), **(extra or {})})
+    """Of a .NET program: temporary files in a folder of ours, for each leaves megabytes there.
+
+    NuGet keeps its locks among temporary files: two that unpack one package at once have to find the same ones.
+    """
+    packages = Path(os.environ.get("NUGET_PACKAGES") or Path.home() / ".nuget" / "packages")
+    locks = os.environ.get("NUGET_SCRATCH") or str(packages.with_name(f"{packages.name}.locks"))
+    return process.environment({**ALONE, "TMPDIR": str(temp), "NUGET_SCRATCH": locks, **(extra or {})})
 
 
 def find() -> str:
