@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import attrs
 
 from pipeline.results import Kill, Survivor
+
+_LOOSE = re.compile(r"&&|\|\||\?\?| \? ")  # operators that most others bind tighter than
 
 BLOCK_LINES = 80  # an enclosing block longer than this says too little about the mutant in it
 
@@ -244,14 +247,21 @@ def find_span(kill: Kill, source: str) -> tuple[int, int] | None:
     return (start, end) if source[start:end] == kill.original else None
 
 
-def with_kill(kill: Kill, source: str) -> str | None:
-    """The whole source with this mutant in it, its line ends kept; None where it does not hold the mutant."""
+def with_kill(kill: Kill, source: str, plain: bool = False) -> str | None:
+    """The whole source with this mutant in it, its line ends kept; None where it does not hold the mutant.
+
+    plain: without the parentheses that may be needed for it to stay one operand of what is around it.
+    """
     text = source.replace("\r\n", "\n")
     span = find_span(kill, text)
     if span is None:
         return None
+    replacement = kill.replacement
+    begins_line = not text[: span[0]].rpartition("\n")[2].strip()  # after a line without `;` it would be a call
+    if not (plain or begins_line) and (kill.original[:1] in tuple("(!") or _LOOSE.search(replacement)):
+        replacement = f"({replacement})"
     # Without blanks around it, a replacement `+` beside another would be one operator with it.
-    mutated = f"{text[: span[0]]} {kill.replacement} {text[span[1] :]}".replace("\r\n", "\n")
+    mutated = f"{text[: span[0]]} {replacement} {text[span[1] :]}".replace("\r\n", "\n")
     return mutated if text == source else mutated.replace("\n", "\r\n")
 
 

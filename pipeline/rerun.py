@@ -119,12 +119,15 @@ def _with_mutant(root: Path, kill: Kill, test: Callable[[Path], TestRun]) -> Tes
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
         return TestRun(Outcome.UNVERIFIED, f"{kill.file} is no file of the project")
     content = path.read_bytes()
-    mutated = with_kill(kill, content.decode(errors="surrogateescape"))
-    if mutated is None:
-        return TestRun(Outcome.UNVERIFIED, "the source does not hold it any more")
+    run = TestRun(Outcome.UNVERIFIED, "the source does not hold it any more")
     try:
-        path.write_bytes(mutated.encode(errors="surrogateescape"))
-        return test(root)
+        texts = (with_kill(kill, content.decode(errors="surrogateescape"), plain) for plain in (False, True))
+        for mutated in dict.fromkeys(filter(None, texts)):
+            path.write_bytes(mutated.encode(errors="surrogateescape"))
+            run = test(root)
+            if run.outcome is not Outcome.BUILD_ERROR:  # there, parentheses may have no place
+                break
+        return run
     finally:
         path.write_bytes(content)
 

@@ -320,6 +320,25 @@ def test_a_mutant_whose_line_was_edited_is_not_found_and_crlf_stays() -> None:
         assert with_crlf.count("\r\n") == with_crlf.count("\n")
 
 
+@pytest.mark.parametrize(
+    ("source", "original", "replacement", "expected"),
+    [
+        ("return (w[0] ?? '').slice(1) || 'x';", "(w[0] ?? '').slice(1)", "w[0] ?? ''", "return (w[0] ?? '') || 'x';"),
+        ("return q && a && b;", "q && a", "q || a", "return (q || a) && b;"),
+        ("return x && !(a || b);", "!(a || b)", "a || b", "return x && (a || b);"),
+        ("return a * b;", "a * b", "a / b", "return a / b;"),
+        ("call()\n(a ?? b).trim()\n", "(a ?? b).trim()", "a ?? b", "call()\na ?? b\n"),
+    ],
+)
+def test_a_mutant_stays_one_operand_of_what_is_around_it(
+    source: str, original: str, replacement: str, expected: str
+) -> None:
+    ((_, kill),) = mutants_of(source, [(original, replacement)])
+    plain, given = with_kill(kill, source, plain=True), with_kill(kill, source)
+    assert (given or "").replace(" ", "") == expected.replace(" ", "")
+    assert plain and plain.replace(" ", "") == source.replace(original, replacement).replace(" ", "")
+
+
 NOBODY = Kill("k", "f.js", "M", "o", "r", ("o",), 1, 1, "assertion")
 KILLED = st.dictionaries(st.sampled_from("stuvw"), st.frozensets(st.sampled_from("abcdef")), min_size=1)
 
