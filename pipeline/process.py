@@ -163,7 +163,7 @@ def run(
     still alive after ours was killed waits for it instead of ending it (out_file then holds what it said). sandbox:
     what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
     again. halt: asked twice a second; the session is ended once it says so. leave: what it has started stays when it
-    has ended. brief: it is done in a moment, as git is, and started in a tenth of the time; not with nice or sandbox.
+    has ended. brief: it is done in a moment, as git is, and started in a quarter of the time; not with nice or sandbox.
     """
     words = tuple(str(a) for a in argv)
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
