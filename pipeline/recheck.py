@@ -20,13 +20,15 @@ from pipeline.results import Kill, Outcome
 from pipeline.store import Proof, ProofStore, Stored
 from pipeline.worktree import Repository, Worktree
 
+UNPROVED = ("text", "proof")  # checks of a landed test that there is no proof of: it is not run
+
 
 @attrs.frozen
 class Finding:
     """One thing that does not hold. `test`: its title; "" where it is the scope's file or a commit."""
 
     test: str
-    check: str  # text | inputs | runs | alone | kills | needed | kept | files
+    check: str  # text | proof | inputs | runs | alone | kills | needed | kept | files
     why: str
 
 
@@ -81,7 +83,7 @@ class Recheck:
             *self._changed(scope, text, before, stored),
             *self._lost(text, before, stored),
             *self._stray(scope),
-            *(f for each in landed for f in self._moved(each)),
+            *(f for each in landed for f in (*self._moved(each), *_unsaid(scope, each))),
         ]
         if not landed:
             return Rechecked(scope.name, findings=tuple(findings))
@@ -226,6 +228,21 @@ class Recheck:
         files = None if scope.tests is None else sorted({*scope.tests, scope.write})
         there = None if files is None else [f for f in files if (worktree.root / f).is_file()]
         return self.engine.test(worktree.root, there, timeout=300)
+
+
+def _unsaid(scope: Scope, landed: Landed) -> list[Finding]:
+    """What a proof does not say and has to: a check of nothing holds always."""
+    proof, stored = landed.proof, landed.stored
+    mutated = {kill.file for kill in proof.kills}
+    nameless = sorted(mutated - proof.inputs.keys())
+    tests = sorted(mutated & {*(scope.tests or ()), scope.write})
+    unproved = set(stored.test.kills) - {kill.key for each in stored.proofs for kill in each.kills}
+    found = [
+        ("inputs", f"{', '.join(nameless)} is not among what its proof says that it was proved on", nameless),
+        ("kills", f"its proof names mutants of tests: {', '.join(tests)}", tests),
+        ("kills", f"it is stored with {len(unproved)} kills that none of its proofs names", unproved),
+    ]
+    return [Finding(landed.title, check, why) for check, why, wrong in found if wrong]
 
 
 def _not_kept(before: TestRun, now: TestRun, write: str, ours: Iterable[str]) -> list[Finding]:

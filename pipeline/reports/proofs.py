@@ -7,7 +7,7 @@ from typing import cast
 
 from pipeline.engines import EngineError
 from pipeline.host import Attempt, Performer, Slot
-from pipeline.recheck import Finding, Recheck, Rechecked
+from pipeline.recheck import UNPROVED, Finding, Recheck, Rechecked
 from pipeline.reports.summary import table
 from pipeline.results import Outcome
 from pipeline.session import Session
@@ -63,8 +63,9 @@ def text(checked: Sequence[Rechecked], where: str) -> str:
         rows += [[each.scope, "", "", _verdict(checks), title] for title, checks in wrong.items()]
         if not each.kills and not each.findings:
             rows.append([each.scope, "", "", "", "nothing landed"])
-    tests = sum(len(each.kills) for each in checked)
-    holding = tests - len({(e.scope, f.test) for e in checked for f in e.findings if f.test in e.kills})
+    run = {(each.scope, title) for each in checked for title in each.kills}
+    bad = {(e.scope, f.test) for e in checked for f in e.findings if f.check in UNPROVED or f.test in e.kills}
+    tests, holding = len(run | bad), len(run - bad)
     return "\n".join([
         *table(rows), "",
         *(_sentence(each.scope, finding) for each in checked for finding in each.findings),
