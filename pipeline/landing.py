@@ -81,6 +81,11 @@ def landing_branch(repository: Repository, template: str) -> tuple[str, str]:
         raise Refused(
             f"{current} is a landing branch, and it is checked out: switch to the branch that it was made from"
         )
+    if other := same_as(repository, f"refs/heads/{name}"):
+        raise Refused(
+            f"the branch {name} and {other} are one (a symbolic ref): both would move; set land.branch, or delete the "
+            "name with git symbolic-ref --delete"
+        )
     if place := checked_out(repository, f"refs/heads/{name}"):
         raise Refused(f"the landing branch {name} is checked out in {place}: switch that worktree to another branch")
     for other, _ in heads:
@@ -92,6 +97,15 @@ def landing_branch(repository: Repository, template: str) -> tuple[str, str]:
             "here: set land.branch to another name (mutate/{branch} will do), or delete that branch"
         )
     return name, f"refs/heads/{current}" if current else "HEAD"
+
+
+def same_as(repository: Repository, ref: str) -> str | None:
+    """A ref that moves when this branch does, for one of them is but a name of the other; None where there is none."""
+    for line in repository.git("for-each-ref", "--format=%(refname)%00%(symref)", "refs/heads").text.splitlines():
+        name, _, of = line.partition("\0")
+        if of and ref in (name, of):
+            return (of if ref == name else name).removeprefix("refs/heads/")
+    return None
 
 
 def _may_be_moved(repository: Repository, ref: str) -> bool:
@@ -198,6 +212,8 @@ class Landing:
             return False
         if commit == self.on.tip(stand.head):
             return True
+        if other := same_as(self.repository, self.on.ref):
+            raise Unfit(Outcome.CONFLICT, f"{self.branch} and {other} became one meanwhile (a symbolic ref)")
         if place := checked_out(self.repository, self.on.ref):
             why = f"{self.branch} was checked out in {place} meanwhile: switch to another branch there, run again"
             raise Unfit(Outcome.CONFLICT, why)
@@ -235,7 +251,7 @@ class Landing:
         """Move the branch if it still is what we looked at."""
         expected = old or "0" * len(commit)
         moved = self.repository.git(
-            "update-ref", "-m", "doit-mutate: land", self.on.ref, commit, expected, ok=(0, 1, 128)
+            "update-ref", "--no-deref", "-m", "doit-mutate: land", self.on.ref, commit, expected, ok=(0, 1, 128)
         )
         if moved.exit_code and self.repository.rev(self.on.ref) == old:
             raise GitError(f"git update-ref: {moved.tail()}")  # it did not move: git will not have it

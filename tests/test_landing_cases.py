@@ -262,6 +262,17 @@ def _(place: Place) -> None:
     place.git("branch", "mutate")
 
 
+@case("the landing branch is another name of a branch", "refused", "the branch mutate/main and main are one")
+def _(place: Place) -> None:
+    place.git("symbolic-ref", f"refs/heads/{BRANCH}", "refs/heads/main")
+
+
+@case("a branch is another name of the landing branch", "refused", "the branch mutate/main and mine are one")
+def _(place: Place) -> None:
+    place.git("branch", BRANCH)
+    place.git("symbolic-ref", "refs/heads/mine", f"refs/heads/{BRANCH}")
+
+
 def set_branch(place: Place, name: str) -> None:
     place.write("tasks.yaml", PLAN.replace("land: {", f"land: {{branch: {name}, "))
     place.commit("a branch of its own")
@@ -390,6 +401,20 @@ git read-tree "$parent"
 git update-index --add --cacheinfo "100644,$(date +%N | git hash-object -w --stdin),theirs.txt"
 git update-ref refs/heads/mutate/main "$(git commit-tree "$(git write-tree)" -p "$parent" -m 'by hand')"
 """
+
+
+@row("the branch becomes another name of one in mid-run", "parked")
+def test_a_branch_that_becomes_a_name_of_another_moves_neither(place: Place) -> None:
+    place.git("branch", "aside")
+    refs = place.git("for-each-ref")
+
+    def theirs() -> None:
+        place.git("symbolic-ref", f"refs/heads/{BRANCH}", "refs/heads/aside")
+
+    found = place.run(TESTS, meanwhile=theirs)
+    assert {landed.detail for landed in found.values()} == {f"{BRANCH} and aside became one meanwhile (a symbolic ref)"}
+    place.git("symbolic-ref", "--delete", f"refs/heads/{BRANCH}")
+    assert place.git("for-each-ref") == refs
 
 
 @row("the branch moves each time that we would land", "parked")
