@@ -22,6 +22,7 @@ from pipeline.action import Refusal
 from pipeline.config import PlanErrors
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.landing import Landing
+from pipeline.reports.summary import outcome
 from pipeline.results import Landed, Outcome
 from pipeline.sandbox import Sandbox
 from pipeline.session import LANDING
@@ -523,6 +524,9 @@ def test_a_test_that_is_taken_out_by_amending_our_commit_stays_out(landed: Place
         checkout.git("commit", "--quiet", "--all", "--amend", "--no-edit", "--allow-empty")
     found = landed.run()
     assert found["src/a.js"].rejected == ("has beta",)
+    said = outcome(landed.session, landed.session.scopes["src/a.js"], whole=True)
+    # Nothing kills its mutant any more: it is no scope that has nothing to kill.
+    assert (said.ending, said.left) == (("landed", 1) if later else ("exhausted", 2)), said
     edit_source(landed)
     landed.run()
     assert landed.titles() == (["has gamma"] if later else [])

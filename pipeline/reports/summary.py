@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -132,15 +132,18 @@ def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
         return attrs.evolve(known, ending=NOT_REACHED, why="it has not gone all the way yet")
     confirmed: Confirmed | None = read("confirmed.json", Confirmed)
     after, said = _after(baseline, landed, proofs, confirmed)
+    # What was proved and is not on the branch kills nothing there; what is held lands with a commit of the user's.
+    gone = set() if landed.held else _killed(proofs) - _killed(proofs, landed.titles)
+    alive = {*gone, *(s.key for s in left.survivors)}
     equivalent = possibly_equivalent([c for c in candidates if c], [p for p in proofs if p])
     known = attrs.evolve(
-        known, after=after, confirmed=said, tests=len(landed.titles), left=len(left.survivors),
-        equivalent=len(equivalent.intersection(s.key for s in left.survivors)),
+        known, after=after, confirmed=said, tests=len(landed.titles), left=len(alive),
+        equivalent=len(equivalent & alive),
         disagreements=confirmed.disagreements if confirmed else (),
         dropped=Counter(str(d.outcome) for work in (*candidates[1:], *proofs[1:]) if work for d in work.dropped),
     )  # fmt: skip
     worked = [work for work in (*candidates, *proofs) if work]
-    ending, why = _ending(baseline, worked, landed, left, confirmed)
+    ending, why = _ending(baseline, worked, landed, bool(alive), confirmed)
     return attrs.evolve(known, ending=ending, why=why)
 
 
@@ -148,7 +151,7 @@ def _ending(
     baseline: Baseline,
     worked: Sequence[Candidates | Proofs],
     landed: Landed,
-    left: Survivors,
+    alive: bool,  # survivors are left
     confirmed: Confirmed | None,
 ) -> tuple[str, str]:
     """The first ending that fits, and what there is to say about it."""
@@ -163,7 +166,7 @@ def _ending(
         return HELD, landed.detail
     if landed.titles:
         return LANDED, _beside(landed)
-    if left.survivors:
+    if alive:
         dropped = [d for work in worked for d in work.dropped]
         why = f"{len(dropped)} candidates were dropped; {dropped[0].title}: {dropped[0].reason}" if dropped else ""
         return EXHAUSTED, ", ".join(filter(None, [_beside(landed), why]))
@@ -176,11 +179,16 @@ def _after(
     """The scope's score with what is on the branch, and whether the engine itself has said so."""
     if confirmed and confirmed.statuses and confirmed.content == landed.content:
         return score(Status(s) for s, n in confirmed.statuses.items() for _ in range(n)), True
-    on_branch = set(landed.titles)
-    killed = {k for p in proofs if p for t in p.proved if t.test.title in on_branch for k in t.how}
+    killed = _killed(proofs, landed.titles)
     return score(
         Status.KILLED if m.key in killed and is_survivor(m.final) else m.final for m in baseline.mutants
     ), False
+
+
+def _killed(proofs: Sequence[Proofs | None], titles: Collection[str] | None = None) -> set[str]:
+    """Keys of the mutants that the proved tests kill: those of these titles, or all of them."""
+    tests = (t for p in proofs if p for t in p.proved)
+    return {key for t in tests if titles is None or t.test.title in titles for key in t.how}
 
 
 def _beside(landed: Landed) -> str:
