@@ -471,6 +471,8 @@ def test_assertions_go_by_the_names_that_the_imports_give_them() -> None:
         ("import x from './a/../../../x.js';", "outside of the project"),
         ("import x from './%2e%2e/%2e%2e/x.js';", "outside of the project"),
         ("import x from '../node_modules/x/index.js';", "a package by its path"),
+        ("import './other.test.js';", "a file of tests"),
+        ("import { it as x } from '../src/other.spec.mjs?a';", "a file of tests"),
         ("import a from './a.js'; process.exit()", "not one import statement"),
         ("import a from './a.js'; import b from './b.js';", "not one import statement"),
         ("const a = require('./a.js');", "not one import statement"),

@@ -143,6 +143,8 @@ LEFT = {
     "delete Array.prototype.map;": "it leaves Array.prototype.map changed",
     "ofGlobal('process').env.SOME = 'x';": "it leaves process.env.SOME changed",
     "ofGlobal('process').chdir('/');": "it leaves the working directory changed",
+    "ofGlobal('process').on('exit', () => {});": "it leaves what listens to process.exit changed",
+    "ofGlobal('process').once('beforeExit', () => {});": "it leaves what listens to process.beforeExit changed",
     "Promise.reject(new Error('late'));": "it leaves a promise that is rejected, and nobody looks at it",
     "setInterval(() => {}, 50);": "it leaves a Timeout that keeps the process from ending",
     "const real = Math.random; Math.random = () => 0; Math.random = real;": "",

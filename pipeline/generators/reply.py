@@ -27,6 +27,7 @@ _IMPORT = re.compile(r"import\s+(?:(?P<names>[\w$*{}\s,]+?)\s*from\s*)?(?P<q>['\
 _FUNCTION = re.compile(
     r"(?:it|test)\s*\(\s*(['\"`])\s*\1\s*,\s*(?:async\b\s*)?(?:function\b|\([^()]*\)\s*=>|[\w$]+\s*=>)"
 )
+_TEST_FILE = re.compile(r"[._-](?:test|spec)\.[cm]?[jt]sx?(?:$|\?)")
 _BY_NAME = re.compile(r"\[\s*(['\"`])(?:constructor|__proto__|only|skip)\1\s*\]")
 _ASSERT = re.compile(r"(node:)?assert(/strict)?")
 # Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
@@ -273,6 +274,9 @@ def _why_not_import(statement: str, ask: Ask) -> str | None:
         return f"import of {module[:60]}: outside of the project"
     if "node_modules" in path.split("/"):
         return f"import of {module[:60]}: a package by its path"
+    # Loaded, it would make its tests a second time, or in this file's place.
+    if _TEST_FILE.search(path) or path == ask.write:
+        return f"import of {module[:60]}: a file of tests"
     return None
 
 

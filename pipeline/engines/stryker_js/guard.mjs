@@ -121,6 +121,7 @@ export class Watch {
   #shared; // { name, object, keys: those to look at, or null for all, before: Map of key -> its property }
   #environment = { ...process.env };
   #cwd = process.cwd();
+  #listeners = new Map(LISTENED.map((event) => [event, process.rawListeners(event)]));
   #openAtStart = open().length;
   #openNow = this.#openAtStart;
   #left = new Map(); // test -> what it left behind
@@ -179,6 +180,14 @@ export class Watch {
       yield 'the working directory';
       process.chdir(this.#cwd);
     }
+    // What listens to the end of a process may make an exit code of 0 of whatever failed there.
+    for (const event of LISTENED) {
+      for (const listener of process.rawListeners(event)) {
+        if (this.#listeners.get(event).includes(listener)) continue;
+        yield `what listens to process.${event}`;
+        process.removeListener(event, listener);
+      }
+    }
   }
 }
 
@@ -189,6 +198,7 @@ const INTERFACE = ['it', 'test', 'specify', 'describe', 'context', 'suite', 'xit
   'beforeEach', 'afterEach']; // prettier-ignore
 const GLOBAL = [...BUILT_IN, ...INTERFACE, 'Buffer', 'process', 'setTimeout', 'setInterval', 'setImmediate',
   'clearTimeout', 'queueMicrotask']; // prettier-ignore
+const LISTENED = ['beforeExit', 'exit'];
 const PROCESS = ['exit', 'kill', 'abort', 'emit', 'on', 'once', 'nextTick', 'hrtime', 'cwd', 'platform'];
 
 function* shared() {
