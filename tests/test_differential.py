@@ -291,6 +291,21 @@ def test_tests_are_written_as_the_existing_ones_are(laboratory: Open) -> None:
     assert '\n  assert.equal(shout("' in test.code
 
 
+def test_a_file_is_imported_by_its_url_whatever_it_is_called(laboratory: Open) -> None:
+    lab = laboratory("prints")
+    for folder in ("src/{}.js", "test/{}.test.js"):
+        (lab.root / folder.format("prints")).rename(lab.root / folder.format("100% #1?"))
+    odd, (source,) = "src/100% #1?.js", lab.sources.values()
+    lab = Laboratory(lab.root, {odd: source}, tuple(attrs.evolve(m, file=odd) for m in lab.mutants))
+    tests = lab.root / lab.tests
+    tests.write_text(tests.read_text().replace("../src/prints.js", "../src/100%25 %231%3F.js"))
+    reply = lab.search()
+    assert {line for test in reply.tests for line in test.imports if "src" in line} == {
+        'import { shout } from "../src/100%25 %231%3F.js";'
+    }
+    lab.prove(reply)
+
+
 def test_one_test_serves_all_the_mutants_that_it_can(laboratory: Open) -> None:
     lab = laboratory("helpers")
     reply = lab.search()

@@ -471,7 +471,9 @@ def test_assertions_go_by_the_names_that_the_imports_give_them() -> None:
         ("import x from './a/../../../x.js';", "outside of the project"),
         ("import x from './%2e%2e/%2e%2e/x.js';", "outside of the project"),
         ("import x from '../node_modules/x/index.js';", "a package by its path"),
+        ("import x from '../no%64e_modules/x/index.js';", "a package by its path"),
         ("import './other.test.js';", "a file of tests"),
+        ("import './other%2Etest.js';", "a file of tests"),
         ("import { it as x } from '../src/other.spec.mjs?a';", "a file of tests"),
         ("import a from './a.js'; process.exit()", "not one import statement"),
         ("import a from './a.js'; import b from './b.js';", "not one import statement"),
@@ -488,6 +490,11 @@ def test_an_import_of_anything_but_assert_and_the_project_is_refused(line: str, 
 @pytest.mark.parametrize("imports", ["import './a.js'", [1], {"a": 1}])
 def test_imports_that_are_no_list_of_texts_are_refused(imports: Any) -> None:
     assert refusal(unit(imports=imports)).startswith("malformed")
+
+
+def test_a_file_whose_name_is_written_as_in_a_url_may_be_imported() -> None:
+    parsed = reply.parse(said(unit(imports=[IMPORTS[0], "import { tier } from '../src/100%25%23.js?fresh'"])), ask())
+    assert len(parsed.tests) == 1, parsed.refused
 
 
 def test_an_import_over_several_lines_becomes_one_line() -> None:

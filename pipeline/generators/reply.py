@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import attrs
 
@@ -27,7 +28,7 @@ _IMPORT = re.compile(r"import\s+(?:(?P<names>[\w$*{}\s,]+?)\s*from\s*)?(?P<q>['\
 _FUNCTION = re.compile(
     r"(?:it|test)\s*\(\s*(['\"`])\s*\1\s*,\s*(?:async\b\s*)?(?:function\b|\([^()]*\)\s*=>|[\w$]+\s*=>)"
 )
-_TEST_FILE = re.compile(r"[._-](?:test|spec)\.[cm]?[jt]sx?(?:$|\?)")
+_TEST_FILE = re.compile(r"[._-](?:test|spec)\.[cm]?[jt]sx?$")
 _BY_NAME = re.compile(r"\[\s*(['\"`])(?:constructor|__proto__|only|skip)\1\s*\]")
 _ASSERT = re.compile(r"(node:)?assert(/strict)?")
 # Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
@@ -268,9 +269,10 @@ def _why_not_import(statement: str, ask: Ask) -> str | None:
         return None
     if not module.startswith(("./", "../")):
         return f"import of {module[:60]}: neither relative nor node:assert"
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(ask.write), module))
-    # In a URL %2e is a dot: that is how such a path would leave the project.
-    if path.split("/")[0] == ".." or "%" in path:
+    # It is a URL: %2e is a dot, and might leave the project; after ? or # comes no part of the path.
+    path = unquote(re.split(r"[?#]", module)[0])
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(ask.write), path))
+    if path.split("/")[0] == "..":
         return f"import of {module[:60]}: outside of the project"
     if "node_modules" in path.split("/"):
         return f"import of {module[:60]}: a package by its path"

@@ -58,7 +58,8 @@ export class Writer {
     const imports = [this.style.assert];
     for (const { file, name } of exportsOf(program)) {
       const relative = path.posix.relative(path.posix.dirname(this.write), file);
-      const from = quote(relative.startsWith('.') ? relative : `./${relative}`, mark);
+      const url = (relative.startsWith('.') ? relative : `./${relative}`).replace(/[%#?]/g, encodeURIComponent);
+      const from = quote(url, mark);
       const base =
         name === 'default'
           ? path.posix
