@@ -43,5 +43,5 @@ def events(path: Path) -> Iterator[Mapping[str, Any]]:
                     continue
                 if isinstance(event, dict) and "event" in event:
                     yield event
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -97,6 +98,16 @@ def damage_a_target(world: World) -> None:
     (world.root / "cache" / "scopes" / "src%2Fcart.js" / "landed.json").write_text("{")
 
 
+def take_the_landing_of_another(world: World) -> None:
+    scopes = world.root / "cache" / "scopes"
+    shutil.copy(scopes / "src%2Flabel.js" / "landed.json", scopes / "src%2Fcart.js" / "landed.json")
+
+
+def make_the_ledger_a_folder(world: World) -> None:
+    (world.root / "cache" / "ledger.jsonl").unlink()
+    (world.root / "cache" / "ledger.jsonl").mkdir()
+
+
 @pytest.mark.parametrize(
     ("tamper", "said"),
     [
@@ -104,7 +115,9 @@ def damage_a_target(world: World) -> None:
         (end_it_twice, "src/cart.js: 2 endings"),
         (die_before_the_end, "has not come to its end: run again"),
         (damage_a_target, "src/cart.js: ended as landed, and its targets say not reached: run again"),
+        (take_the_landing_of_another, "src/cart.js: ended as landed, and its targets say not reached: run again"),
         (lambda world: (world.root / "cache" / "ledger.jsonl").unlink(), "no run has begun here"),
+        (make_the_ledger_a_folder, "no run has begun here"),
     ],
 )
 def test_report_check_exits_1_where_an_ending_is_missing_doubled_or_no_longer_true(

@@ -13,8 +13,9 @@ from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import VALIDATION, Scope
 from pipeline.mutants import Score, Status, is_survivor, score
-from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, find
+from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
+from pipeline.store import digest
 
 FAILED, PARKED, NOT_REACHED, HELD = "failed", "parked", "not reached", "held"
 LANDED, EXHAUSTED, CONVERGED, MEASURED = "landed", "exhausted", "converged", "measured"
@@ -130,6 +131,8 @@ def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
     left: Survivors | None = read(f"survivors.{rounds[-1]}.json", Survivors)
     if landed is None or left is None or None in candidates or None in proofs:
         return attrs.evolve(known, ending=NOT_REACHED, why="it has not gone all the way yet")
+    if landed.outcome is Outcome.OK and landed.proofs != digest(converter.unstructure(proofs)):
+        return attrs.evolve(known, ending=NOT_REACHED, why="what has landed is not of these proofs")
     confirmed: Confirmed | None = read("confirmed.json", Confirmed)
     after, said = _after(baseline, landed, proofs, confirmed)
     # What was proved and is not on the branch kills nothing there; what is held lands with a commit of the user's.
@@ -148,13 +151,9 @@ def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
 
 
 def _ending(
-    baseline: Baseline,
-    worked: Sequence[Candidates | Proofs],
-    landed: Landed,
-    alive: bool,  # survivors are left
-    confirmed: Confirmed | None,
+    baseline: Baseline, worked: Sequence[Candidates | Proofs], landed: Landed, alive: bool, confirmed: Confirmed | None
 ) -> tuple[str, str]:
-    """The first ending that fits, and what there is to say about it."""
+    """The first ending that fits, and what there is to say about it. alive: survivors are left."""
     for work in worked:
         if work.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
             return FAILED, f"{work.outcome}: {work.detail}"
