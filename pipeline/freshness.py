@@ -47,6 +47,14 @@ class Freshness:
             return True  # the engine is not installed here: nothing says that its report would be another
         return digest(known) == found.known and self.session.measuring.is_recent(scope, known, states)
 
+    def measured_on(self, scope: Scope) -> str:
+        """What a baseline that is up to date was measured on, and what is not so."""
+        found = self._find(scope, "inputs.json", Inputs)
+        states = self.session.snapshot.states
+        changed = sorted(self.session.measuring.sameness.changed(found.inputs, states, scope.mutate)) if found else []
+        but = ", ".join(changed[:5]) or "the engine, what it runs on, or the plan" if found else "it was not measured"
+        return f"its files, its engine and what the plan says are as it was measured (not so: {but})"
+
     def ended_well(self, scope: Scope, name: str, type_: type[Candidates]) -> bool:
         """A call that failed, or a search that broke, is tried again."""
         found = self._find(scope, name, type_)
@@ -170,16 +178,17 @@ class Freshness:
 
 
 class Asked:
-    """A question about a task of an agent, as doit shows it."""
+    """A question about a scope, or a task of an agent, as doit shows it. said: what is so where the answer is yes, or
+    what makes that text."""
 
-    def __init__(self, judge: Callable[[Task], bool], task: Task, said: str) -> None:
-        self._judge, self._task, self._said = judge, task, said
+    def __init__(self, judge: Callable[..., bool], *about: object, said: str | Callable[[], str]) -> None:
+        self._judge, self._about, self._said = judge, about, said
 
     def __call__(self) -> bool:
-        return self._judge(self._task)
+        return self._judge(*self._about)
 
     def __repr__(self) -> str:
-        return self._said
+        return self._said if isinstance(self._said, str) else self._said()
 
 
 class Read:

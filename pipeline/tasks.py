@@ -16,6 +16,7 @@ from doit.tools import config_changed
 from pipeline import filescopes, freshness, patterns, reports
 from pipeline.action import Step
 from pipeline.choice import of_scope
+from pipeline.freshness import Asked
 from pipeline.host import Attempt, CannotGoOn, Performer, Slot
 from pipeline.model import GATE, GENERATION, VALIDATION, Scope, Task
 from pipeline.results import Candidates, converter
@@ -172,7 +173,7 @@ class _Maker:
                 "basename": kind, "name": name, "doc": doc,
                 "actions": [Step(self.session, name, performers[kind])],
                 "task_dep": needs, "targets": [self._task_target(task, target)],
-                "uptodate": [freshness.Asked(judge, task, fresh)], "clean": True,
+                "uptodate": [Asked(judge, task, said=fresh)], "clean": True,
                 "meta": {"pool": pools[kind], "kind": kind, "scope": name, **batch.get(kind, {})},
             }  # fmt: skip
         yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}"], "doc": said}
@@ -212,7 +213,8 @@ class _Maker:
         yield self._task(
             "baseline", name, self._performer("baseline"), name, f"measure {files} and audit the survivors",
             targets=["baseline.json", "survivors.json", "inputs.json"], scope=scope,
-            task_dep=list(self.plan.engine.needs), uptodate=[(self.fresh.baseline, [scope])], batch="baseline",
+            task_dep=list(self.plan.engine.needs), batch="baseline",
+            uptodate=[Asked(self.fresh.baseline, scope, said=lambda: self.fresh.measured_on(scope))],
         )  # fmt: skip
         yield self._task(
             "search", name, self._performer("search"), name, f"tests for {files} without a model",
@@ -220,7 +222,7 @@ class _Maker:
             file_dep=[self._target(scope, "survivors.json"), inputs],
             uptodate=[
                 config_changed(self.fresh.search_values()),
-                (self.fresh.ended_well, [scope, "candidates.0.json", Candidates]),
+                Asked(self.fresh.ended_well, scope, "candidates.0.json", Candidates, said="the search came to its end"),
             ],
         )  # fmt: skip
         yield self._validate(scope, 0)
@@ -236,19 +238,20 @@ class _Maker:
                 file_dep=[self._target(scope, f"survivors.{r - 1}.json")],
                 uptodate=[
                     config_changed({**generator.key(), "template": generator.template_version}),
-                    (self.fresh.ended_well, [scope, f"candidates.{r}.json", Candidates]),
+                    Asked(self.fresh.ended_well, scope, f"candidates.{r}.json", Candidates, said="the calls went well"),
                 ],
             )  # fmt: skip
             yield self._validate(scope, r)
         yield self._task(
             "land", name, self._performer("land"), name, f"put proved tests on the landing branch, in {scope.write}",
             targets=["landed.json"], scope=scope, task_dep=[f"validate:{name}:{last}"],
-            uptodate=[(self.fresh.landed, [scope])],
+            uptodate=[Asked(self.fresh.landed, scope, said="the branch stands on HEAD, and holds what was proved")],
         )  # fmt: skip
         yield self._task(
             "confirm", name, self._performer("confirm"), name, f"let the engine measure {files} on the landing branch",
             targets=["confirmed.json"], scope=scope, task_dep=[f"land:{name}"],
-            uptodate=[(self.fresh.confirmed, [scope])], batch="confirm", after="land",
+            batch="confirm", after="land",
+            uptodate=[Asked(self.fresh.confirmed, scope, said="what was measured on the branch is what is on it")],
         )  # fmt: skip
         yield {
             "basename": "mutate", "name": name, "actions": None, "task_dep": [f"confirm:{name}"],
@@ -264,7 +267,8 @@ class _Maker:
             targets=[f"proofs.{r}.json", f"survivors.{r}.json"], scope=scope, round_=r,
             file_dep=[self._target(scope, n) for n in needed],
             uptodate=[
-                config_changed({"runs": self.plan.land.proof_runs}), (self.fresh.validated, [scope, r]),
+                config_changed({"runs": self.plan.land.proof_runs}),
+                Asked(self.fresh.validated, scope, r, said="what the validation loaded is as it was"),
             ],
         )  # fmt: skip
 

@@ -207,6 +207,14 @@ def test_half_a_line_in_the_ledger_is_passed_over(driven: World) -> None:
     assert "landed" in driven.doit("report").out
 
 
+def test_doit_says_in_words_why_a_task_would_run(driven: World) -> None:
+    driven.edit("src/cart.js", "total(items) <= 0", "total(items) < 0")
+    said = driven.doit("info", "baseline:src/cart.js", code=1).out
+    assert "its files, its engine and what the plan says are as it was measured (not so: src/cart.js)" in said
+    for task in ("validate:src/cart.js:0", "land:src/cart.js", "confirm:src/cart.js"):
+        assert " object at 0x" not in driven.doit("info", task, code=None).out
+
+
 # -- what needs no engine
 
 
