@@ -47,7 +47,7 @@ def tiny(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def changed(place: Path, *changes: tuple[str, str]) -> tuple[int, list[str]]:
+def changed(place: Path, *changes: tuple[str, str], options: tuple[str, ...] = ()) -> tuple[int, list[str]]:
     """What the command says of these changes to the module: its exit status, its lines."""
     program = f"""
         import sys
@@ -61,7 +61,7 @@ def changed(place: Path, *changes: tuple[str, str]) -> tuple[int, list[str]]:
 
         mutants.ROOT, mutants.TESTS, mutants.mutants = Path({str(place)!r}), {{"tiny": "test_tiny.py"}}, every
         mutants.CPU = 2
-        sys.argv[1:] = ["tiny"]
+        sys.argv[1:] = ["tiny", *{options!r}]
         sys.exit(mutants.main())
     """
     words = [sys.executable, "-c", textwrap.dedent(program)]
@@ -78,6 +78,17 @@ def test_of_changes_to_a_module_those_that_no_test_notices_are_printed_and_all_a
     assert (code, said[:-1]) == (0, ["pipeline/tiny.py:2: Change: n < 3 -> n < 4",
                                      'pipeline/tiny.py:6: Change: "many" -> "a lot"'])  # fmt: skip
     assert said[-1] == "tiny: 4 mutants, 4 run, {'killed': 1, 'killed by a limit': 1, 'survived': 2}"
+
+
+def test_what_a_record_says_was_killed_is_counted_and_not_run_again(tiny: Path) -> None:
+    changes, options = (("n < 3", "n < 4"), ("n < 3", "n < 0")), ("--record", str(tiny / "record"))
+    changed(tiny, *changes, options=options)
+    (tiny / "tests/test_tiny.py").write_text(
+        "from pipeline.tiny import small\n\n\ndef test_it():\n    assert not small(3)\n"
+    )
+    said = [changed(tiny, *changes, options=options)[1] for _ in range(2)]  # nothing asks about small(0) any more
+    assert said == [["tiny: 2 mutants, 2 run, {'killed': 2}"]] * 2
+    assert len((tiny / "record").read_text().splitlines()) == 3
 
 
 def test_a_module_whose_tests_fail_as_it_is_has_no_score(tiny: Path) -> None:

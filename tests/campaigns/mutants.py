@@ -5,7 +5,9 @@
 The changes are cosmic-ray's. Those that only alter annotations, which nothing evaluates, are left out, and equal ones
 are counted once. Each runs in a fork of its own: of the module's tests those that come to the changed function, the
 quickest first, until one fails; with few and always the same random plans. Prints each survivor with its place; exit
-status 1 where the tests fail on the code as it is.
+status 1 where the tests fail on the code as it is. With --record FILE each verdict is a line of that file as soon as it
+is known, and what was killed there is not run again: so a campaign that broke off goes on, and one with new tests for
+its survivors runs those alone.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
@@ -59,6 +62,11 @@ class Mutant:
 
     def __str__(self) -> str:
         return f"{self.line}: {self.operator}: {self.before} -> {self.after}"
+
+    @property
+    def id(self) -> str:
+        """Of the whole text: once the module is edited, no verdict on it counts."""
+        return hashlib.sha256(self.code.encode()).hexdigest()[:16]
 
 
 @attrs.frozen
@@ -230,13 +238,21 @@ def tests_for(mutant: Mutant, source: str, seen: Mapping[str, Seen]) -> list[str
     return sorted(come, key=lambda test: (come[test].seconds, test))
 
 
+def killed_before(record: Path | None) -> dict[str, str]:
+    """Mutant's id -> how it was killed, of a file of one JSON object a line."""
+    lines = record.read_text().splitlines() if record and record.exists() else ()
+    return {said["id"]: said["how"] for said in map(json.loads, lines) if said["how"] != SURVIVED}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.mutants")
     parser.add_argument("module", choices=TESTS)
     parser.add_argument("--sample", type=int, help="so many of the mutants, drawn by the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="a file that keeps each verdict, and says which are not run again")
     asked = parser.parse_args()
+    record = asked.record and asked.record.resolve()
     os.chdir(ROOT)
     source = (ROOT / "pipeline" / f"{asked.module}.py").read_text()
     with tempfile.TemporaryDirectory(prefix="mutants-campaign-") as folder:
@@ -248,13 +264,19 @@ def main() -> int:
     every = list(mutants(source))
     size = len(every) if asked.sample is None else min(asked.sample, len(every))
     drawn = every if asked.sample is None else random.Random(asked.seed).sample(every, size)
+    known = killed_before(record)
+    count = Counter(known[mutant.id] for mutant in drawn if mutant.id in known)
+    drawn = [mutant for mutant in drawn if mutant.id not in known]
     todo = [(mutant.code, tests_for(mutant, source, seen)) for mutant in drawn]
-    count: Counter[str] = Counter()
     with contextlib.suppress(KeyboardInterrupt):  # a long campaign may be cut short: what it has counted by then counts
         for number, how in run(asked.module, todo, asked.jobs):
             count[how] += 1
+            place = f"pipeline/{asked.module}.py:{drawn[number]}"
             if how == SURVIVED:
-                print(f"pipeline/{asked.module}.py:{drawn[number]}", flush=True)
+                print(place, flush=True)
+            if record:
+                with record.open("a") as lines:
+                    lines.write(json.dumps({"id": drawn[number].id, "how": how, "where": place}) + "\n")
     print(f"{asked.module}: {len(every)} mutants, {count.total()} run, {dict(sorted(count.items()))}")
     return 0
 
