@@ -64,9 +64,13 @@ def changed(place: Path, *changes: tuple[str, str], options: tuple[str, ...] = (
         sys.argv[1:] = ["tiny", *{options!r}]
         sys.exit(mutants.main())
     """
+    return python(program, place)
+
+
+def python(program: str, cwd: Path) -> tuple[int, list[str]]:
     words = [sys.executable, "-c", textwrap.dedent(program)]
     env = {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    ran = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert ran.stderr == ""
     return ran.returncode, ran.stdout.splitlines()
 
@@ -96,13 +100,47 @@ def test_a_module_whose_tests_fail_as_it_is_has_no_score(tiny: Path) -> None:
     assert changed(tiny, ("n < 3", "n < 4")) == (1, ["the tests of tiny fail on the code as it is"])
 
 
-def test_a_change_is_met_by_the_tests_that_come_to_its_function_the_quickest_first() -> None:
-    seen = {"slow": mutants.Seen(2.0, [1, 5]), "quick": mutants.Seen(1.0, [1]), "none": mutants.Seen(0.5, [])}
+def test_a_change_is_met_by_the_tests_that_come_to_its_statement_the_quickest_first() -> None:
+    source = textwrap.dedent("""\
+        import enum
+
+
+        class Size:
+            many = 3
+
+            def label(self, n):
+                if (
+                    n <
+                    self.many
+                ):
+                    return "few"
+                return (lambda: "many")()
+        """)
+    seen = {
+        "slow": mutants.Seen(2.0, [8, 9, 10, 12]),
+        "quick": mutants.Seen(1.0, [9, 13]),
+        "none": mutants.Seen(0.5, []),
+    }
 
     def met(line: int) -> list[str]:
-        return mutants.tests_for(mutants.Mutant("", line, "", "", ""), TINY, seen)
+        return mutants.tests_for(mutants.Mutant("", line, "", "", ""), source, seen)
 
-    assert (met(2), met(6), met(4)) == (["quick", "slow"], ["slow"], ["none", "quick", "slow"])
+    assert (met(8), met(10), met(12), met(13)) == (["quick", "slow"], ["quick", "slow"], ["slow"], ["quick"])
+    assert met(5) == met(7) == ["none", "quick", "slow"]
+
+
+def test_the_lines_that_a_test_comes_to_are_noted(tiny: Path) -> None:
+    program = f"""
+        import json
+        from pathlib import Path
+        from campaigns import mutants
+
+        mutants.ROOT = Path({str(tiny)!r})
+        note = Path({str(tiny / "note")!r})
+        list(mutants.run("tiny", [({TINY!r}, ["tests/test_tiny.py"])], 1, note))
+        print(json.dumps([sorted(seen["lines"]) for seen in json.loads(note.read_text()).values()]))
+    """
+    assert python(program, tiny) == (0, ["[[2, 6], [2]]"])
 
 
 def test_each_change_that_means_something_is_one_mutant_and_annotations_mean_nothing() -> None:

@@ -3,7 +3,7 @@
     pip install -e '.[dev,mutants]' && python -m tests.campaigns.mutants schedule --sample 100 --seed 1
 
 The changes are cosmic-ray's. Those that only alter annotations, which nothing evaluates, are left out, and equal ones
-are counted once. Each runs in a fork of its own: of the module's tests those that come to the changed function, the
+are counted once. Each runs in a fork of its own: of the module's tests those that come to the changed statement, the
 quickest first, until one fails; with few and always the same random plans. Prints each survivor with its place; exit
 status 1 where the tests fail on the code as it is. With --record FILE each verdict is a line of that file as soon as it
 is known, and what was killed there is not run again: so a campaign that broke off goes on, and one with new tests for
@@ -28,9 +28,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
+from typing import Any
 
 import attrs
 import hypothesis
@@ -42,7 +43,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = {
     "schedule": "test_schedule.py", "analysis": "test_analysis.py", "packing": "test_analysis.py",
     "proof": "test_proof.py", "landing": "test_landing_cases.py", "proved": "test_landing_cases.py",
-    "branch": "test_landing_cases.py", "heartbeat": "test_heartbeat.py",
+    "branch": "test_branch.py test_landing_cases.py", "heartbeat": "test_heartbeat.py",
 }  # fmt: skip
 EXAMPLES = 20  # random plans a property
 CPU, WALL = 40, 240  # seconds a test; a mutant that needs more has been noticed
@@ -71,10 +72,10 @@ class Mutant:
 
 @attrs.frozen
 class Seen:
-    """One test on the code as it is: how long it took, and the first lines of all functions that it came to."""
+    """One test on the code as it is: how long it took, and the lines of the module that it came to."""
 
     seconds: float
-    functions: Sequence[int]
+    lines: Sequence[int]
 
 
 class _Unannotated(ast.NodeTransformer):
@@ -116,20 +117,23 @@ class _Watch:
         limited()
         if not self.noting:
             return (yield)
-        began, functions = time.monotonic(), set[int]()
+        began, lines = time.monotonic(), set[int]()
 
-        def note(frame: FrameType, event: str, arg: object) -> None:
-            if event == "call" and frame.f_code.co_filename == self.path:
-                functions.add(frame.f_code.co_firstlineno)
+        def note(frame: FrameType, event: str, arg: object) -> Callable[..., Any] | None:
+            if frame.f_code.co_filename != self.path:
+                return None
+            if event == "line":
+                lines.add(frame.f_lineno)
+            return note
 
-        threading.setprofile(note)
-        sys.setprofile(note)
+        threading.settrace(note)
+        sys.settrace(note)
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
-            self.seen[item.nodeid] = Seen(time.monotonic() - began, sorted(functions))
+            sys.settrace(None)
+            threading.settrace(None)
+            self.seen[item.nodeid] = Seen(time.monotonic() - began, sorted(lines))
 
 
 def limited() -> None:
@@ -226,15 +230,21 @@ def end_what_it_left(pid: int) -> None:
 
 
 def tests_for(mutant: Mutant, source: str, seen: Mapping[str, Seen]) -> list[str]:
-    """The tests that come to the function that a mutant is in, the quickest first; all where it is in none."""
-    spans = [
-        (node.body[0].lineno, node.end_lineno or 0, min([node.lineno, *(d.lineno for d in node.decorator_list)]))
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef)
-    ]
-    around = [(start, end, first) for start, end, first in spans if start <= mutant.line <= end]
-    _, end, first = max(around, default=(0, sys.maxsize, 0))
-    come = {t: s for t, s in seen.items() if not around or any(first <= line <= end for line in s.functions)}
+    """The tests that come to the statement that a mutant is in, the quickest first; all where it runs at import."""
+    inside: list[tuple[int, int]] = []  # first and last line of each statement of a function, without what is in it
+
+    def walk(node: ast.AST, called: bool) -> None:
+        called = called or isinstance(node, ast.FunctionDef)
+        for child in ast.iter_child_nodes(node):
+            if called and isinstance(child, (ast.stmt, ast.excepthandler)):
+                within = getattr(child, "body", None)
+                last = max(child.lineno, within[0].lineno - 1) if within else child.end_lineno or child.lineno
+                inside.append((min([child.lineno, *(d.lineno for d in getattr(child, "decorator_list", ()))]), last))
+            walk(child, called)
+
+    walk(ast.parse(source), False)
+    first, last = max((span for span in inside if span[0] <= mutant.line <= span[1]), default=(0, 0))
+    come = {test: s for test, s in seen.items() if not first or any(first <= line <= last for line in s.lines)}
     return sorted(come, key=lambda test: (come[test].seconds, test))
 
 
@@ -257,7 +267,12 @@ def main() -> int:
     source = (ROOT / "pipeline" / f"{asked.module}.py").read_text()
     with tempfile.TemporaryDirectory(prefix="mutants-campaign-") as folder:
         note = Path(folder) / "seen"
-        if [how for _, how in run(asked.module, [(source, [f"tests/{TESTS[asked.module]}"])], 1, note)] != [SURVIVED]:
+        if [
+            how
+            for _, how in run(
+                asked.module, [(source, [f"tests/{file}" for file in TESTS[asked.module].split()])], 1, note
+            )
+        ] != [SURVIVED]:
             print(f"the tests of {asked.module} fail on the code as it is")
             return 1
         seen = {test: Seen(**what) for test, what in json.loads(note.read_text()).items()}
