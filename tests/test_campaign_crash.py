@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from campaigns.crash import ALONE, INT, TERM, TREE, campaign, make_base, ways_of
+
+pytestmark = pytest.mark.campaign
 
 
 def test_a_drive_that_is_stopped_again_and_again_ends_as_one_that_nothing_disturbs(

@@ -54,6 +54,7 @@ def test_of_five_scopes_one_fails_and_one_parks_and_the_others_land_and_only_tho
     assert len(driven.subjects()) == 3
 
 
+@pytest.mark.campaign
 def test_scopes_whose_blocker_failed_are_not_reached_and_name_it(driven: World) -> None:
     driven.edit(
         "tasks.yaml",
@@ -139,6 +140,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(world: World, how: str) -> N
         place.chmod(0o700)
 
 
+@pytest.mark.campaign
 def test_a_second_run_names_the_one_that_holds_the_cache_and_lists_work_meanwhile(driven: World) -> None:
     driven.use_claude()
     driven.script([{"match": "*", "delay": 60}])

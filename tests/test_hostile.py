@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from campaigns import broken_engine, hostile
 
+pytestmark = pytest.mark.campaign
+
 
 @pytest.mark.skipif(not hostile.enforced(), reason="this system enforces no sandbox: see docs/trust.md")
 def test_no_hostile_reply_lands_or_stops_the_run_and_a_good_test_beside_them_does(

@@ -349,6 +349,7 @@ REFUSALS: dict[str, tuple[Callable[[World], object], str]] = {
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("case", REFUSALS)
 def test_what_cannot_land_is_refused_before_anything_runs(driven: World, case: str) -> None:
     prepare, said = REFUSALS[case]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import PLAN, World, make_world
+
+pytestmark = pytest.mark.campaign
 
 LABEL = "test/label.mutants.test.js"
 TITLE = "opens for the one word"
