@@ -601,6 +601,17 @@ def test_a_test_that_is_left_out_of_a_squash_merge_does_not_come_back(landed: Pl
     assert landed.titles(branch="main") == [] and landed.titles(B, "main") == ["has beta of b"]
 
 
+def test_only_a_branch_with_a_landing_branchs_name_and_a_commit_of_ours_on_top_is_taken_for_one(landed: Place) -> None:
+    landed.git("merge", "--quiet", "--ff-only", BRANCH)  # main has one of ours on top
+    assert ending(landed.run()) == "landed"
+    landed.git("switch", "--quiet", "--create", "mutate/own", "main~2")  # the name, and the person's commit on top
+    assert ending(landed.run()) == "landed"
+    assert landed.titles(branch="mutate/mutate/own") == ["has beta"]
+    landed.git("switch", "--quiet", "--create", "mutate/more", "main")
+    with pytest.raises(Refusal, match="mutate/more is a landing branch, and it is checked out: switch to the branch"):
+        landed.run()
+
+
 @row("the branch is squash-merged between two landings of a run", "landed")
 def test_a_squash_merge_between_two_landings_leaves_the_rest_to_land(place: Place) -> None:
     def squash() -> None:
