@@ -77,11 +77,12 @@ def python(program: str, cwd: Path) -> tuple[int, list[str]]:
 
 def test_of_changes_to_a_module_those_that_no_test_notices_are_printed_and_all_are_counted(tiny: Path) -> None:
     code, said = changed(
-        tiny, ("n < 3", "n < 4"), ("n < 3", "n < 0"), ('"many"', '"a lot"'), ("n < 3", "[0 for _ in iter(int, 1)]")
-    )
+        tiny, ("n < 3", "n < 4"), ("n < 3", "n < 0"), ('"many"', '"a lot"'), ("n < 3", "[0 for _ in iter(int, 1)]"),
+        ("def small", "no_such_name\n\n\ndef small"), ("n < 3", "n is 3"),
+    )  # fmt: skip
     assert (code, said[:-1]) == (0, ["pipeline/tiny.py:2: Change: n < 3 -> n < 4",
                                      'pipeline/tiny.py:6: Change: "many" -> "a lot"'])  # fmt: skip
-    assert said[-1] == "tiny: 4 mutants, 4 run, {'killed': 1, 'killed by a limit': 1, 'survived': 2}"
+    assert said[-1] == "tiny: 6 mutants, 6 run, {'killed': 3, 'killed by a limit': 1, 'survived': 2}"
 
 
 def test_what_a_record_says_was_killed_is_counted_and_not_run_again(tiny: Path) -> None:

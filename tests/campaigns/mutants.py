@@ -16,6 +16,7 @@ import argparse
 import ast
 import contextlib
 import hashlib
+import importlib
 import importlib.machinery
 import importlib.util
 import json
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -101,7 +103,9 @@ class _Finder(importlib.machinery.SourceFileLoader):
         return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self.code, self.path, "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of `is` beside a literal: a mutant to be judged as any other
+            return compile(self.code, self.path, "exec", dont_inherit=True)
 
 
 @attrs.define
@@ -187,6 +191,10 @@ def judge(module: str, code: str, tests: Sequence[str], watch: _Watch) -> int:
         "few", max_examples=EXAMPLES, derandomize=True, database=None, phases=[hypothesis.Phase.generate]
     )
     hypothesis.settings.load_profile("few")
+    try:
+        importlib.import_module(finder.name)
+    except Exception:  # pytest would call it a usage error, as it does where there is no test of a name
+        return 1
     options = ["-x", "-q", "--noconftest", "-p", "no:randomly", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is loaded before the fork
     return int(pytest.main([*options, *tests], plugins=[watch]))
