@@ -143,6 +143,23 @@ def test_a_commit_of_ours_that_does_not_go_onto_head_takes_the_files_other_tests
     assert branch.off == {A: made.place.on(BRANCH, A)}
 
 
+@pytest.mark.parametrize("whose", [None, {TASK: "task", DRAFT: "not kept"}], ids=["somebody's", "a task's"])
+def test_a_write_file_goes_with_the_last_test_of_ours_that_comes_off_beside_other_commits(
+    made: Made, whose: Mapping[str, str] | None
+) -> None:
+    made.lands(A, OF_A, "src/a.js")
+    ours = made.place.on(BRANCH, A) or ""
+    made.commit({A: f"{ours}\nit('is mine', () => {{\n  says('src/a.js', 'alpha');\n}});\n"}, "more", whose)
+    made.commit({A: ours}, "not any more", whose)
+    made.go_on("src/a.js", "'beta', 'edited'\n")
+    branch = made.branch()
+    start = made.start(branch)
+    assert made.subjects(start) == [OF_A.title, "more", "not any more", f"Withdraw tests from {A}"]
+    assert f"\n- withdrawn: {OF_A.title}: unproved on HEAD\n" in made.place.git("log", "-1", "--format=%B", start)
+    assert made.place.on(start, A) is None
+    assert branch.off == {A: ours}
+
+
 def test_a_merge_is_left_out_unless_it_says_something_of_its_own(made: Made) -> None:
     made.lands(A, OF_A, "src/a.js")
     made.go_on("other.txt", "one\n")
