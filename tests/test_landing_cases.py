@@ -687,6 +687,16 @@ def test_a_hook_that_takes_the_sense_out_of_a_test_lands_none_of_it(place: Place
     assert place.titles() == []
 
 
+def test_a_test_that_a_hook_has_rewritten_is_ours_from_then_on(place: Place) -> None:
+    place.hook("pre-commit", f'sed -i "s/\'beta\'/\\"beta\\"/" {A} 2> /dev/null && git add {A}; true')
+    for _ in range(2):
+        assert [(o.titles, o.theirs) for o in place.run(TESTS).values()] == [
+            (("has beta",), ()),
+            (("has beta of b",), ()),
+        ]
+        assert "says('src/a.js', \"beta\")" in (place.on(BRANCH, A) or "")
+
+
 def test_what_is_about_to_land_is_run_in_a_sandbox(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, real = list[object](), StandIn.test
 
