@@ -40,6 +40,9 @@ def tasks(
                 task = attrs.evolve(task, agent=attrs.evolve(task.agent, brief=_brief(task.agent.brief, checkout)))
             except _NoBrief as error:
                 mistakes.append(Mistake((*where, "agent", "brief"), str(error), error.remedy))
+        elif task.look is not None:
+            what = "`look` is for the change of an agent, once it has landed"
+            mistakes.append(Mistake((*where, "look"), what, "look at what `run` does in a task of its own"))
         elif not task.run:
             more = "; `check` goes with `run` or `agent`" if task.check else ""
             mistakes.append(Mistake((*where, "run"), f"`run` is missing: shell commands, one after another{more}"))

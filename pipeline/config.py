@@ -121,7 +121,7 @@ def _plan(
         path=str(path),
         root=str(root),
         store=None if doc.store is None else str((path.parent / doc.store).absolute()),
-        pools={model.GENERATION: 1, **doc.pools, **({model.GATE: 1} if doc.gate else {})},
+        pools={model.GENERATION: 1, **doc.pools, **dict.fromkeys(_pools_of_one(doc), 1)},
         engine=model.EngineConfig(**{**attrs.asdict(doc.engine, recurse=False), "config": config}),
         generate=model.GenerateConfig(
             tuple(
@@ -141,6 +141,11 @@ def _plan(
     if not mistakes:
         mistakes += legal.choice_mistakes(plan)
     return plan, mistakes
+
+
+def _pools_of_one(doc: document.Document) -> list[str]:
+    looked_at = any(task.look for task in doc.tasks)
+    return [*([model.GATE] if doc.gate else []), *([model.LOOK] if looked_at else [])]
 
 
 def _needs_mistakes(doc: document.Document, declared: set[str]) -> Iterator[Mistake]:

@@ -174,6 +174,19 @@ class ConditionDocument:
 
 
 @attrs.frozen
+class LookDocument:
+    """A look at what has landed; its command alone will do where a person ends it."""
+
+    run: Annotated[Commands, "Shell commands on the landing branch; {out}: a folder that stays, cache/tasks/NAME/look"]
+    by: Annotated[
+        Literal["person", "tool"], "Who ends it: a person, at a terminal, by `doit look`; a tool, with `doit build`"
+    ] = "person"
+    timeout: Annotated[float | None, SECONDS, "Then it is ended; left out: an hour for a tool, none for a person"] = (
+        None
+    )
+
+
+@attrs.frozen
 class TaskDocument:
     """An ordinary task: shell commands with file scopes, run in the project's root; or a change by an agent."""
 
@@ -212,6 +225,9 @@ class TaskDocument:
         Literal["high", "medium", "low"] | None, "How sure you are that it will go well, for `models: by_confidence`"
     ] = None
     owns: Annotated[OwnsDocument | None, OWNS] = None
+    look: Annotated[
+        LookDocument | None, Short("run"), "How what has landed is looked at: ending with 0, it has been seen"
+    ] = None
 
 
 @attrs.frozen

@@ -76,6 +76,15 @@ class TaskLanded:
 
 
 @attrs.frozen
+class Looked:
+    """looked.json: a look at a change that has landed. Any outcome but ok: it is owed still."""
+
+    outcome: Outcome
+    detail: str = ""
+    of: str = ""  # hash of the look, and of the files as they landed
+
+
+@attrs.frozen
 class Failure:
     """failure.json: what a repair is to mend."""
 

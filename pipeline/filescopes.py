@@ -110,7 +110,8 @@ def tasks(documents: Sequence[TaskDocument], checkout: Checkout) -> tuple[tuple[
             for name, each in document.check.items()
         ]
         ordered = tuple(sorted(conditions, key=lambda each: each.hidden))  # hidden ones last, else as declared
-        made = {"agent": agent, "check": ordered, "owns": owned(document.owns), "links": links, **scopes}
+        look = None if document.look is None else model.Look(**attrs.asdict(document.look))
+        made = {"agent": agent, "look": look, "check": ordered, "owns": owned(document.owns), "links": links, **scopes}
         found.append(model.Task(**{**attrs.asdict(document, recurse=False), **made}))
     return tuple(found), mistakes
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pipeline.contents import Contents
 from pipeline.drafting import agent_of, asked_of, choice_of, states_of, who_of
-from pipeline.drafts import Checked, Draft, TaskLanded, hash_of
+from pipeline.drafts import Checked, Draft, Looked, TaskLanded, hash_of
 from pipeline.engines import EngineError
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline, Confirmed, Inputs
@@ -140,6 +140,19 @@ class Freshness:
             return False
         now = {path: branch.states.get(path, "") for path in found.files}
         return branch.on_head and self._as_left(task, branch, now)
+
+    def looked(self, task: Task) -> bool:
+        """This change was looked at as it landed, in this way."""
+        landed, found = self._find_of(task, "landed.json", TaskLanded), self._find_of(task, "looked.json", Looked)
+        if landed is None or landed.outcome is not Outcome.OK or found is None:
+            return False
+        return found.outcome is Outcome.OK and found.of == hash_of([task.look, landed.files])
+
+    def look_owed(self, task: Task) -> bool:
+        """Its change has landed, and nobody has looked at it yet, or not found it right."""
+        landed = self._find_of(task, "landed.json", TaskLanded)
+        has_landed = landed is not None and landed.outcome is Outcome.OK
+        return task.look is not None and has_landed and not self.looked(task)
 
     def _as_left(
         self, task: Task, branch: Branch, now: Mapping[str, str], drafted: Mapping[str, str] | None = None

@@ -98,7 +98,7 @@ def _string(expected: str, pattern: str, **more: Any) -> Kind:
 
 OURS = (
     "baseline", "search", "validate", "generate", "land", "confirm", "mutate",
-    "plan", "report", "prove", "lint", "build", "draft", "check", "gate", "include",
+    "plan", "report", "prove", "lint", "build", "draft", "check", "gate", "look", "include",
 )  # fmt: skip
 MOST = 1000  # no count in a plan is sensibly larger
 _MOST_SECONDS = 31 * 24 * 3600
@@ -157,6 +157,7 @@ CONDITION = _string("a name of letters, digits, - and _", r"[A-Za-z0-9_-]+")
 POOL_NAME = _name(
     validation=("validation is what -n says, not the plan", "leave it out"),
     gate=("the gate has one slot", "leave it out"),
+    look=("one look at a time is put before a person", "leave it out"),
 )
 TASK_NAME = _name(**{name: (f"{name!r} is a name of ours", "choose another") for name in OURS})
 VARIABLE = _string("the name of an environment variable", r"[^=\u0000]+")

@@ -20,6 +20,7 @@ EFFORTS: Mapping[str, tuple[str, ...]] = {
     "gemini": (),
 }
 GATE = "gate"  # the pool of one slot that landings through the gate take
+LOOK = "look"  # the pool of one slot in which a person looks: it costs none of the others
 LARGEST = 32  # changes in one build, however few are to blame: what is red after hours is told late
 
 
@@ -181,6 +182,15 @@ class Condition:
 
 
 @attrs.frozen
+class Look:
+    """A look at what has landed: shell commands in a worktree, in the project's root; {out}: a folder that stays."""
+
+    run: tuple[str, ...]
+    by: Literal["person", "tool"] = "person"  # who ends it: a person gets the terminal, and needs one
+    timeout: float | None = None  # seconds; None: an hour for a tool, for a person no end
+
+
+@attrs.frozen
 class GateConfig:
     """The build that judges changes before they land, several at a time."""
 
@@ -214,6 +224,7 @@ class Task:
     links: Mapping[str, str] = attrs.field(factory=dict)  # paths among those that are symbolic links -> where to
     agent: Agent | None = None
     check: tuple[Condition, ...] = ()  # in the order in which they are judged: hidden ones last
+    look: Look | None = None
     confidence: Confidence | None = None  # how sure its author is that it will go well
 
 

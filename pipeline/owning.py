@@ -175,4 +175,8 @@ def _with_output(commands: Sequence[str], scratch: Callable[[], Path]) -> Iterat
         yield tuple(commands)
         return
     with tempfile.TemporaryDirectory(prefix="out-", dir=scratch()) as folder:
-        yield tuple(_OUT.sub(lambda _: folder, command) for command in commands)
+        yield filled(commands, folder)
+
+
+def filled(commands: Sequence[str], folder: str) -> tuple[str, ...]:
+    return tuple(_OUT.sub(lambda _: folder, command) for command in commands)

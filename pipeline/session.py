@@ -296,7 +296,7 @@ class Session:
                 unfinished.unlink()  # a target that kill -9 kept from its name
             ended, waited = self._stack.enter_context(process.journal(self.home / "processes"))
             self.owning.settle()
-            if any(name.startswith(("land:", "draft:")) or name == "prove" for name in info.selected):
+            if any(name.startswith(("land:", "draft:", "look:")) or name == "prove" for name in info.selected):
                 _ = self._landing_branch
             self._find_agents(info.selected)
             # Whatever this run does: what dead runs left is removed here.

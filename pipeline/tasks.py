@@ -18,7 +18,7 @@ from pipeline.action import Step
 from pipeline.choice import of_scope
 from pipeline.freshness import Asked
 from pipeline.host import Attempt, CannotGoOn, Performer, Slot
-from pipeline.model import GATE, GENERATION, VALIDATION, Scope, Task
+from pipeline.model import GATE, GENERATION, LOOK, VALIDATION, Scope, Task
 from pipeline.results import Candidates, converter
 from pipeline.session import Session
 
@@ -136,6 +136,8 @@ class _Maker:
                 "verbosity": 2,
                 "meta": {"pool": GATE, "kind": "gate"},
             }  # fmt: skip
+        if any(task.look for task in self.plan.changes):
+            yield {"basename": "look", "name": None, "doc": "look at what has landed; asks no agent, and lands nothing"}
         for task in self.plan.changes:
             yield from self._change(task, performers)
 
@@ -176,7 +178,29 @@ class _Maker:
                 "uptodate": [Asked(judge, task, said=fresh)], "clean": True,
                 "meta": {"pool": pools[kind], "kind": kind, "scope": name, **batch.get(kind, {})},
             }  # fmt: skip
-        yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}"], "doc": said}
+        looks = [f"look:{name}"] if task.look and task.look.by == "tool" else []
+        if task.look:
+            yield self._look(task)
+        yield {"basename": "build", "name": name, "actions": None, "task_dep": [f"land:{name}", *looks], "doc": said}
+
+    def _look(self, task: Task) -> Dict:
+        """It comes after all landings of the run, and needs none: a person who looks asks no agent."""
+
+        def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+            from pipeline.looks import Looks
+
+            with told_of_loss(self.session):
+                return Looks(self.session).look(keys, slot)
+
+        assert task.look is not None
+        by, same = task.look.by, "what has landed was looked at, as it landed"
+        return {
+            "basename": "look", "name": task.name, "doc": f"let a {by} look at what has landed: {task.look.run[0]}",
+            "actions": [Step(self.session, task.name, perform)],
+            "targets": [self._task_target(task, "looked.json")], "clean": True,
+            "uptodate": [freshness.Asked(self.fresh.looked, task, same)],
+            "meta": {"pool": VALIDATION if by == "tool" else LOOK, "kind": "look", "after": "land"},
+        }  # fmt: skip
 
     def _declared(self, task: Task, made: Sequence[str], performer: Performer) -> Dict:
         locks = filescopes.locks(task)

@@ -114,8 +114,12 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
         session.ledger.write("ending", scope=o.scope, ending=o.ending, why=o.why)
     taken_on = session.info.scopes if session.info else ()
     wrong = endings.unended(taken_on, [o.scope for o in outcomes])
-    status = max(result, 1 if any(o.needs_a_person for o in outcomes) else 0, runner.ERROR if wrong else 0)
+    selected = session.info.selected if session.info else ()
+    looks, owed = changes.looks(session, selected)
+    someone = owed or any(o.needs_a_person for o in outcomes)
+    status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
     said = [_text(session, scopes, tasks)] if outcomes else []
+    said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.drafts import Checked, Draft, TaskLanded
+from pipeline.drafts import Checked, Draft, Looked, TaskLanded
+from pipeline.freshness import Freshness
 from pipeline.model import Task
 from pipeline.reports import phases
 from pipeline.reports.summary import (
@@ -80,8 +81,25 @@ def outcome(session: Session, task: Task, steps: int = 3) -> ScopeOutcome:
     return ScopeOutcome(task.name, ending, last.detail if last.outcome is Outcome.BLOCKED else _why(last))
 
 
-def _why(last: Draft | Checked | TaskLanded) -> str:
+def _why(last: Draft | Checked | TaskLanded | Looked) -> str:
     return f"{last.outcome}: {last.detail}"
+
+
+def looks(session: Session, selected: Sequence[str] = ()) -> tuple[list[str], bool]:
+    """What there is to say of looks at what has landed; and whether one of `selected` (names of doit's) is owed."""
+    fresh = Freshness(session)
+    asked = [task for task in session.plan.changes if task.look]
+    owed = [task.name for task in asked if fresh.look_owed(task)]
+    seen = sum(fresh.looked(task) for task in asked)
+    if not owed and not seen:
+        return [], False
+    names = f" (doit look): {', '.join(owed)}" if owed else ""
+    said = [f"looks: {seen} seen, {len(owed)} owed{names}"]
+    for name in owed:
+        looked = find(session.task_target(name, "looked.json"), Looked)
+        if looked is not None and looked.outcome in (Outcome.CHECK_FAILED, Outcome.UNVERIFIED):
+            said.append(f"{name}: look: {_why(looked)}".split("\n")[0])
+    return said, any(f"look:{name}" in selected for name in owed)
 
 
 def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
@@ -106,4 +124,4 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
         if o.why:
             first, *rest = o.why.split("\n")
             said += [f"{o.scope}: {o.ending}: {first}", *(f"    {line}" for line in rest[:12])]
-    return "\n".join([*said, *phases.text(events)])
+    return "\n".join([*said, *looks(session)[0], *phases.text(events)])

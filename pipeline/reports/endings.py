@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline import ledger
+from pipeline.freshness import Freshness
 from pipeline.reports import changes
 from pipeline.reports.summary import MEASURED, NEEDS_A_PERSON, outcome
 from pipeline.session import Session
@@ -38,6 +39,10 @@ def of_last_run(session: Session) -> tuple[tuple[str, ...], bool]:
             now = _now(session, e["scope"], e["ending"])
             if now not in (None, e["ending"]):
                 wrong.append(f"{e['scope']}: ended as {e['ending']}, and its targets say {now}: run again")
+    fresh = Freshness(session)
+    for name in started["scopes"]:
+        if name in session.tasks and fresh.look_owed(session.tasks[name]):
+            wrong.append(f"{name}: a look at it is owed: doit look:{name}")
     what = "scopes" if session.scopes else "tasks"
     good = f"{len(endings)} {what} taken on by the run {started['run']}, each with one ending; nobody is needed"
     return (tuple(wrong), False) if wrong else ((good,), True)
