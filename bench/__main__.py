@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench import gate as gates
 from bench import gated as gateds
+from bench import hoist as hoists
 from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
@@ -146,6 +147,12 @@ def race(place: Path, _pairs: int) -> list[Row]:
     return []
 
 
+def hoist(place: Path, _pairs: int) -> list[Row]:
+    """A plan of agents' tasks that all write one file, before and after that is hoisted; prints a table of its own."""
+    hoists.figures(place)
+    return []
+
+
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
     "nothing": nothing,
@@ -154,6 +161,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "gate": gate,
     "gated": gated,
     "race": race,
+    "hoist": hoist,
     "net": net,
 }
 

@@ -595,7 +595,7 @@ NAMES = {
     "a place after a broken item": (
         "tasks:\n  - 5\n  - {name: b, run: x, needs: [3, zzz]}\n",
         [
-            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, agent, check, confidence, owns, got 5",
+            "2: tasks[0]: expected a mapping with name, run, reads, writes, needs, pool, doc, env, timeout, memory, agent, check, confidence, owns, look, got 5",
             f"3: tasks[1].needs[0]: expected {A_NAME}, got 3; put it in quotes",
             "3: tasks[1].needs[1]: no task is called 'zzz'; choose from b",
         ],
