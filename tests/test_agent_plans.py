@@ -122,18 +122,25 @@ def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(
     project.build_each()
 
 
-def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_change_once(project: Project) -> None:
-    kills, seed = int(os.environ.get("AGENT_KILLS", "6")), int(os.environ.get("AGENT_SEED", "7"))
+@pytest.mark.parametrize("gate", [False, True], ids=["one by one", "through the gate"])
+def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_change_once(
+    project: Project, gate: bool
+) -> None:
+    kills, seed = int(os.environ.get("AGENT_KILLS", "5")), int(os.environ.get("AGENT_SEED", "7"))
     names = [f"k{number:02}" for number in range(max(6, kills))]
     shared = {name: {"src/all.h": f"int {name}(void);\n"} for name in names[4::5]}
     watcher = project.root.parent / "watcher"  # on or off, beside the builds
     watcher.write_text("on\n")
     owns = {"pause": f"echo off > {watcher}", "resume": f"echo on > {watcher}"}
-    check = {**CHECK, "build": {"run": CHECK["build"], "owns": owns}}
+    check, more = {**CHECK, "build": {"run": CHECK["build"], "owns": owns}}, {}
+    if gate:
+        check = {"compiles": "for f in src/*.c; do cc -fsyntax-only $f || exit 1; done"}
+        build = f"grep -q off {watcher} && sleep 0.3 && cc -Wall -Werror -o {{out}}/prog src/*.c && {{out}}/prog"
+        more = {"gate": {"batch": 3, "each": "test -d src", "build": build, "owns": owns}}
     tasks = [
         {**task(name, f"src/{name}.c", *(["src/all.h"] if name in shared else [])), "check": check} for name in names
     ]
-    project.plan(tasks, pools={"generation": 3})
+    project.plan(tasks, pools={"generation": 3}, **more)
     project.commit("plan")
     project.agent(*(writing(name, delay=0.7, append=shared.get(name, {})) for name in names))
     chance = random.Random(seed)
@@ -145,7 +152,13 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     project.doit("-n", "2", "build")
     assert sorted(project.asked()) == sorted(f"Write {name}." for name in names), "none is paid for twice"
     assert sorted(project.landed()) == names, "none is lost, none doubled"
-    assert (project.on_branch("src/all.h") or "").count("int k04(void)") == 1
+    files = {f"src/{name}.c": f"int {name}(void) {{ return 0; }}\n" for name in names}
+    before = project.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    there = project.git("ls-tree", "-r", "--name-only", BRANCH).split()
+    assert there == sorted([*before, *files, "src/all.h"])
+    assert {path: project.on_branch(path) for path in files} == files, "and each is as it was drafted"
+    declared = sorted(each["src/all.h"] for each in shared.values())
+    assert sorted((project.on_branch("src/all.h") or "").splitlines(keepends=True)) == declared
     assert watcher.read_text() == "on\n", "the watcher runs again"
     assert project.left() == []
     project.build_each()

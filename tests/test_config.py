@@ -1071,7 +1071,7 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
 
     found = list(objects(config.schema()))
     # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
-    # agent, a condition, what these two own, a linter alone and one of several, the gate and what it owns.
+    # agent, a condition, what these two own, a look, a linter alone and one of several, the gate and what it owns.
     assert len(found) == 22
     for each in found:
         assert each["additionalProperties"] is False
