@@ -113,6 +113,20 @@ def test_the_story_is_seen_before_it_runs_and_a_gate_refuses_it_without_noise(la
     )
 
 
+def test_a_lock_over_the_machine_is_named_with_all_that_hold_it(lab: Lab) -> None:
+    owns = {"lock": "mxbuild"}
+    agent = {
+        "name": "c", "agent": {"brief": "Write c.", "use": "command", "run": "true"}, "writes": ["c"],
+        "check": {"build": {"run": "true", "owns": owns}},
+    }  # fmt: skip
+    first, other = ({"name": name, "run": "true", "writes": [name], "owns": owns} for name in "ab")
+    plan = yaml.safe_dump({"version": 1, "gate": {"build": "true", "owns": owns}, "tasks": [first, other, agent]})
+    holders = ["a", "b", "c (build)", "the gate's builds"]
+    assert json.loads(lab.plan(plan, json=True)[1])["locks"] == {"mxbuild": holders}
+    said = f"lock mxbuild: one at a time, on this machine: {', '.join(holders)}; waves and wall clock do not count it"
+    assert said in lab.plan()[1]
+
+
 def test_json_is_all_that_is_printed(lab: Lab) -> None:
     lab.world.write("tasks.yaml", STORY)
     said = json.loads(lab.world.doit("plan", "--json", "-n", "4").out)

@@ -13,7 +13,7 @@ from pipeline import analysis, schedule
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
 from pipeline.reports.plan import Asked, draw, foreign, judge, text
-from pipeline.reports.plan.jobs import Jobs, declared, scopes
+from pipeline.reports.plan.jobs import Jobs, declared, locks, scopes
 from pipeline.reports.plan.judge import Judged
 from pipeline.session import Session
 from pipeline.source import nearest
@@ -84,12 +84,13 @@ def _plan(session: Session, asked: Asked) -> int:
     if asked.json:
         named = {TASKS: "tasks", SCOPES: "scopes"}
         found = {named[part.title]: judge.document(part) for part in parts}
-        _print_json({"plan": plan.path, "problems": [], "refused": refused, **found})
+        _print_json({"plan": plan.path, "problems": [], "refused": refused, "locks": locks(plan), **found})
     elif asked.dot or asked.svg:
         _draw(parts, asked)
     else:
         blocks = [text.of_scopes(plan)] if plan.scopes else []
         blocks += map(text.part, parts)
+        blocks += filter(None, [text.of_locks(locks(plan))])
         if not parts:
             blocks.append("nothing is declared: no task, no scope")
         _print_text(blocks, [line for part in parts for line in text.warnings(part)], refused, asked)

@@ -60,6 +60,19 @@ def scopes(plan: Plan, estimate: Estimate) -> Jobs:
     return _timed(jobs, kinds, estimate)
 
 
+def locks(plan: Plan) -> dict[str, list[str]]:
+    """Each lock over the machine -> what holds it: tasks, conditions of their checks, the gate."""
+    held: dict[str, list[str]] = defaultdict(list)
+    for task in plan.tasks:
+        owned = [(task.name, task.owns), *((f"{task.name} ({each.name})", each.owns) for each in task.check)]
+        for name, owns in owned:
+            if owns and owns.lock:
+                held[owns.lock].append(name)
+    if plan.gate and plan.gate.owns and plan.gate.owns.lock:
+        held[plan.gate.owns.lock].append("the gate's builds")
+    return dict(held)
+
+
 def _job(task: Task, needs: Sequence[str]) -> Job:
     held = filescopes.locks(task)
     pool = GENERATION if task.agent else task.pool

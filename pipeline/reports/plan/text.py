@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.analysis import Finding
 from pipeline.model import VALIDATION, Plan, Scope
@@ -101,6 +101,14 @@ def of_scopes(plan: Plan) -> str:
         f"{_count(len(rounds), 'round')}{asked}, land on {plan.land.branch}, confirm",
     ]
     return "\n".join(lines)
+
+
+def of_locks(locks: Mapping[str, Sequence[str]]) -> str:
+    """The locks over the machine: what holds one waits for what else does, and no wave says so. "" without any."""
+    return "\n".join(
+        f"lock {name}: one at a time, on this machine: {listed([*who], NAMES)}; waves and wall clock do not count it"
+        for name, who in locks.items()
+    )
 
 
 def of_scope(scope: Scope) -> str:
