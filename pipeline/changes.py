@@ -112,20 +112,16 @@ class Changes:
             return Checked(Outcome.CONFLICT, _in_conflict(there))
         worktree = self.session.worktree(slot)
         worktree.reset(there.tree)
-        judged = self._judge(task, worktree, "check")
+        judged = self._judge(task, worktree)
         failing = next((each for each in judged if each.outcome is not Outcome.OK), None)
         outcome, detail = (failing.outcome, f"{failing.name}: {failing.detail}") if failing else (Outcome.OK, "")
         return Checked(outcome, detail, tree=there.tree, judged=judged)
 
-    def _judge(self, task: Task, worktree: Worktree, at: str) -> tuple[conditions.Judged, ...]:
-        """at: check, or rerun where the same change was judged on another tree before."""
+    def _judge(self, task: Task, worktree: Worktree, again: bool = False) -> tuple[conditions.Judged, ...]:
+        """again: the same change was judged on another tree before."""
 
-        seen: set[str] = set()
-
-        def told(judged: conditions.Judged, began: float, ended: float) -> None:
-            phase = "rerun" if judged.name in seen else at
-            seen.add(judged.name)
-            self.session.condition(task.name, phase, judged, began, ended)
+        def told(judged: conditions.Judged, phase: str, began: float, ended: float) -> None:
+            self.session.condition(task.name, conditions.RERUN if again else phase, judged, began, ended)
 
         return conditions.judge(conditions.of(task, self.session.owning), worktree.root, told)
 
@@ -307,7 +303,7 @@ class Proposal:
         if before and (before.outcome, before.tree, before.conditions) == (Outcome.OK, tree, hash_of(self.task.check)):
             return True
         worktree.reset(commit)
-        for judged in self.changes._judge(self.task, worktree, "rerun"):
+        for judged in self.changes._judge(self.task, worktree, again=True):
             if judged.outcome is Outcome.CHECK_FAILED:
                 self._fails(judged.outcome, judged.name, _told(judged))
             if judged.outcome is not Outcome.OK:

@@ -77,8 +77,8 @@ class Commands:
         if attempt.failure is not None or not task.check:
             return attempt
 
-        def told(judged: conditions.Judged, began: float, ended: float) -> None:
-            self.session.condition(task.name, "check", judged, began, ended)
+        def told(judged: conditions.Judged, phase: str, began: float, ended: float) -> None:
+            self.session.condition(task.name, phase, judged, began, ended)
 
         place = Path(self.session.plan.root)
         last = conditions.judge(conditions.of(task, self.session.owning), place, told)[-1]

@@ -16,7 +16,9 @@ from pipeline.owning import NotOwned, Owning
 from pipeline.results import Outcome
 
 TAIL = 30  # lines of what a condition said that are kept
-Told = Callable[["Judged", float, float], object]  # a judgement, when it began and ended, in seconds since the epoch
+RERUN = "rerun"  # the phase of what is judged again
+# A judgement, its phase, when it began and ended in seconds since the epoch.
+Told = Callable[["Judged", str, float, float], object]
 
 
 @attrs.frozen
@@ -43,6 +45,10 @@ class Condition(Protocol):
     def hidden(self) -> bool:
         """The agent is told neither of it nor of what it says."""
 
+    @property
+    def phase(self) -> str:
+        """What the ledger calls the work: check or lint."""
+
     def run(self, place: Path) -> Judged:
         """Judge the project whose root is at `place`. Raises process.Stopped."""
 
@@ -62,6 +68,10 @@ class Command:
     @property
     def hidden(self) -> bool:
         return self.condition.hidden
+
+    @property
+    def phase(self) -> str:
+        return "check"
 
     def run(self, place: Path) -> Judged:
         try:
@@ -106,6 +116,10 @@ class Linter:
     def hidden(self) -> bool:
         return self.condition.hidden
 
+    @property
+    def phase(self) -> str:
+        return "lint"
+
     def run(self, place: Path) -> Judged:
         try:
             with self.owning.of(self.condition.owns, self.condition.run) as (command,):
@@ -138,11 +152,11 @@ def judge(conditions: Sequence[Condition], place: Path, told: Told) -> tuple[Jud
     for condition in conditions:
         began = time.time()
         judged = condition.run(place)
-        told(judged, began, time.time())
+        told(judged, condition.phase, began, time.time())
         if judged.outcome is Outcome.UNVERIFIED:
             began = time.time()
             judged = condition.run(place)
-            told(judged, began, time.time())
+            told(judged, RERUN, began, time.time())
         found.append(judged)
         if judged.outcome is not Outcome.OK:
             break

@@ -22,7 +22,7 @@ from pipeline.calls import Call, read_note
 from pipeline.choice import Choice, Patience, of_task
 from pipeline.drafts import Draft, FileChange
 from pipeline.generators import NOT_MEASURED, Reply
-from pipeline.generators.command import told
+from pipeline.generators.command import environment
 from pipeline.host import Slot
 from pipeline.model import Task
 from pipeline.results import Outcome, converter, write_bytes
@@ -236,7 +236,7 @@ class Drafting:
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {shlex.quote(client.__file__)} "$@"\n')
         script.chmod(0o755)
         config = self.agent.config
-        env = process.environment({**self.task.env, **told(config.model, config.effort)})
+        env = environment(config.model, config.effort, self.task.env)
         # Without our excludes, its `git add --all` would take the links to node_modules in.
         settings = {"core.excludesFile": str(worktree.excludes), "gc.auto": "0"}
         named = {"GIT_CONFIG_COUNT": str(len(settings))}

@@ -68,6 +68,8 @@ def test_agents_are_asked_by_confidence_and_group_and_go_down_the_ladder_and_onl
 
     assert "worse: parked: crashed: check-failed: lint" in done.out
     judged = {(e["scope"], e["name"]): e for e in project.events("condition")}
+    assert {judged["sure", name]["phase"] for name in ("lint", *CHECK)} == {"lint", "check"}
+    assert "back-off 0.0 s (1)" in done.out
     assert judged["sure", "lint"]["said"].startswith("exit code 0; 1 finding (1 known, 0 new): green")
     assert judged["worse", "lint"]["said"].startswith("exit code 0; 2 findings (1 known, 1 new): not green")
     (brief,) = [call["brief"] for call in project.drafts() if "cannot land yet" in call["brief"]]

@@ -110,7 +110,11 @@ def test_inherit_passes_no_flag_and_a_choice_is_a_flag_each() -> None:
     assert argv(Choice("opus", "high", "")).endswith(" --model opus --effort high")
 
 
-def test_a_program_of_the_users_own_is_told_by_two_variables(tmp_path: Path) -> None:
+def test_a_program_of_the_users_own_is_told_by_two_variables_and_by_no_run_around_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOIT_MUTATE_MODEL", "outer")
+    monkeypatch.setenv("DOIT_MUTATE_EFFORT", "outer")
     show = ("sh", "-c", 'echo "${DOIT_MUTATE_MODEL-none} ${DOIT_MUTATE_EFFORT-none}"')
     for choice, want in ((Choice("m", "high", ""), "m high"), (Choice(None, None, ""), "none none")):
         generator = GENERATORS["command"](choice.of(GeneratorConfig("command", "c", show)))

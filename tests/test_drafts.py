@@ -308,13 +308,14 @@ def test_the_phases_of_a_run_tell_useful_work_from_recovery_and_failures_by_thei
         attempt("land", 15, 25, "check-failed", then="repair:a", lock_wait=2.0), condition("rerun", 18, 24),
         attempt("repair", 25, 31), attempt("land", 31, 33, repaired=True, lock_wait=0.0), attempt("land", 0, 99),
         attempt("draft", 40, 43, "time-limit"), attempt("check", 43, 44, "time-limit"),
+        attempt("draft", 50, 60, "exhausted", waited=7.5), condition("lint", 3, 4),
     ])  # fmt: skip
     assert found.seconds == {
-        "check": 4.0 + 1.0 + 1.0, "rerun": 6.0, "wait for a slot": 7.0, "draft": 10.0, "land": 2.0 + 2.0,
-        "wait for the merge lock": 2.0, "repair": 6.0, "failed draft": 3.0,
+        "check": 4.0 + 1.0 + 1.0, "rerun": 6.0, "wait for a slot": 8.0, "draft": 10.0, "land": 2.0 + 2.0,
+        "wait for the merge lock": 2.0, "repair": 6.0, "failed draft": 3.0 + 2.5, "back-off": 7.5, "lint": 1.0,
     }  # fmt: skip
     assert (found.count["check"], found.count["land"], found.count["rerun"]) == (1, 2, 1)
-    assert found.causes == {"check-failed": (1, 10.0), "time-limit": (1, 3.0)}
+    assert found.causes == {"check-failed": (1, 10.0), "time-limit": (1, 3.0), "exhausted": (1, 10.0)}
 
 
 def test_a_build_of_the_gate_is_counted_once_for_all_that_waited_for_it_and_the_same_again_is_a_rerun() -> None:

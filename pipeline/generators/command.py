@@ -48,7 +48,7 @@ class Command:
             return process.run(
                 self.argv,
                 cwd=cwd,
-                env=process.environment(told(self.config.model, self.config.effort)),
+                env=environment(self.config.model, self.config.effort),
                 stdin=prompt.encode(errors="replace"),
                 timeout=timeout,
                 out_file=out_file,
@@ -75,10 +75,14 @@ class Command:
         return attrs.evolve(reply, model=self.config.model)
 
 
-def told(model: str | None, effort: str | None) -> Mapping[str, str]:
-    """What a program of the user's own finds in its environment of the model that is wanted, where one is."""
+def environment(
+    model: str | None, effort: str | None, more: Mapping[str, str] | None = None
+) -> dict[str, str]:  # fmt: skip
+    """A child's environment, which tells a program of the user's own of the model that is wanted, where one is. What a
+    run around this one has said is not for it. more: variables of the plan's."""
     said = {MODEL_VARIABLE: model, EFFORT_VARIABLE: effort}
-    return {variable: value for variable, value in said.items() if value}
+    outer = {variable: value for variable, value in process.environment().items() if variable not in said}
+    return {**outer, **(more or {}), **{variable: value for variable, value in said.items() if value}}
 
 
 def failure(program: str, exit_code: int | None, said: bytes, timed_out: bool, too_much_output: bool) -> Reply | None:

@@ -1,8 +1,9 @@
 """Where the time of agents' tasks went: useful work, and what was recovery. From the ledger's events alone.
 
-Each second of a lane is in one phase. Useful: a draft that ended well, a condition judged for the first time, a
-landing, a build of the gate. Recovery: a repair, a condition judged again for the same change or a tree that is built
-again in one run (rerun), a draft that failed.
+Each second of a lane is in one phase. Useful: a draft that ended well, a condition judged for the first time (check, or
+lint), a look, a landing, a build of the gate. Recovery: a repair, a condition judged again for the same change or a
+tree that is built again in one run (rerun), a draft that failed. Between the tries of a call that a gateway turns away
+there is back-off: a wait, as those for a slot and for the merge lock are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pipeline.results import Outcome
 
 USEFUL = ("draft", "check", "build", "lint", "look", "land")
 RECOVERY = ("failed draft", "repair", "rerun")
-WAITING = ("wait for a slot", "wait for the merge lock")
+WAITING = ("wait for a slot", "wait for the merge lock", "back-off")
 _WELL = (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS)
 _KINDS = ("draft", "check", "repair", "land")
 
@@ -54,12 +55,14 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
         if e["event"] != "attempt" or e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
             continue
         took, waited = e["ended"] - e["started"], e.get("lock_wait") or 0.0
+        if off := min(took, e.get("waited") or 0.0):
+            add("back-off", off)
         add("wait for a slot", e["started"] - e["ready"])
         well = e["outcome"] in _WELL
         if e["kind"] == "draft":
-            add("draft" if well else "failed draft", took)
+            add("draft" if well else "failed draft", took - off)
         elif e["kind"] == "repair":
-            add("repair", took)
+            add("repair", took - off)
         else:
             mine = (c for c in judged if c["scope"] == e["scope"] and e["started"] <= c["started"] < e["ended"])
             inside = sum(c["ended"] - c["started"] for c in mine)
