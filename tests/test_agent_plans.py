@@ -126,6 +126,7 @@ def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(
 def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_change_once(
     project: Project, gate: bool
 ) -> None:
+    """Through the gate, one draft is to be mended, and one of two that do not go together."""
     kills, seed = int(os.environ.get("AGENT_KILLS", "5")), int(os.environ.get("AGENT_SEED", "7"))
     names = [f"k{number:02}" for number in range(max(6, kills))]
     shared = {name: {"src/all.h": f"int {name}(void);\n"} for name in names[4::5]}
@@ -133,7 +134,10 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     watcher.write_text("on\n")
     owns = {"pause": f"echo off > {watcher}", "resume": f"echo on > {watcher}"}
     check, more = {**CHECK, "build": {"run": CHECK["build"], "owns": owns}}, {}
+    good, twins = {name: f"int {name}(void) {{ return 0; }}\n" for name in names}, names[1:4:2] if gate else []
+    first = {**good, **{name: f"{good[name]}int twin(void) {{ return 1; }}\n" for name in twins}}
     if gate:
+        first["k02"] = "int nowhere(void);\nint k02(void) { return nowhere(); }\n"
         check = {"compiles": "for f in src/*.c; do cc -fsyntax-only $f || exit 1; done"}
         build = f"grep -q off {watcher} && sleep 0.3 && cc -Wall -Werror -o {{out}}/prog src/*.c && {{out}}/prog"
         more = {"gate": {"batch": 3, "each": "test -d src", "build": build, "owns": owns}}
@@ -142,7 +146,12 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     ]
     project.plan(tasks, pools={"generation": 3}, **more)
     project.commit("plan")
-    project.agent(*(writing(name, delay=0.7, append=shared.get(name, {})) for name in names))
+    mend = [
+        {**writing(name, delay=0.7), "match": f"Write {name}.\n\n---\n\nYou have done this"}
+        for name in ([*twins, "k02"] if gate else [])
+    ]
+    drafted = [writing(name, first[name], delay=0.7, append=shared.get(name, {})) for name in names]
+    project.agent(*mend, *drafted)
     chance = random.Random(seed)
     for _ in range(kills):
         run = project.start("-n", "2", "build")
@@ -150,13 +159,16 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
     project.doit("-n", "2", "build")
-    assert sorted(project.asked()) == sorted(f"Write {name}." for name in names), "none is paid for twice"
+    asked = Counter(line.split()[1].rstrip(".") for line in project.asked())
+    mended = sorted((asked - Counter(names)).elements())
+    assert asked == Counter([*names, *mended]), "none is paid for twice"
+    assert mended in [["k01", "k02"], ["k02", "k03"]] if gate else mended == []
     assert sorted(project.landed()) == names, "none is lost, none doubled"
-    files = {f"src/{name}.c": f"int {name}(void) {{ return 0; }}\n" for name in names}
+    files = {f"src/{name}.c": (good if name in mended else first)[name] for name in names}
     before = project.git("ls-tree", "-r", "--name-only", "HEAD").split()
     there = project.git("ls-tree", "-r", "--name-only", BRANCH).split()
     assert there == sorted([*before, *files, "src/all.h"])
-    assert {path: project.on_branch(path) for path in files} == files, "and each is as it was drafted"
+    assert {path: project.on_branch(path) for path in files} == files, "and each is as it was drafted, or mended"
     declared = sorted(each["src/all.h"] for each in shared.values())
     assert sorted((project.on_branch("src/all.h") or "").splitlines(keepends=True)) == declared
     assert watcher.read_text() == "on\n", "the watcher runs again"
@@ -165,4 +177,4 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     project.doit("-n", "2", "build")
     assert not [e for e in project.events() if e["lane"]]
     calls = Counter(e["scope"] for e in project.all_events("call") if e["tokens"])
-    assert calls == Counter(names), "each is in the books once"
+    assert calls == asked, "each is in the books once"
