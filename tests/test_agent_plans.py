@@ -80,7 +80,8 @@ def test_twelve_features_land_all_serially_in_one_file_and_five_waves_deep_once_
 
 
 def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(project: Project) -> None:
-    tasks, rules = [], []
+    """With AGENT_GATE=N set, through a gate that builds N changes at once."""
+    tasks, rules, batch = [], [], os.environ.get("AGENT_GATE")
     for number in range(40):
         name = f"t{number:02}"
         more: tuple[str, ...] = ()
@@ -94,7 +95,8 @@ def test_forty_tasks_keep_their_caps_end_once_each_and_leave_every_commit_green(
         tasks.append(each)
         rule = writing(name, append=dict.fromkeys(more, f"int {name}(void);\n"), delay=0.1, tokens=1)
         rules.append({**rule, "exit": 1, "tokens": 0} if number in (4, 19) else rule)
-    project.plan(tasks, pools={"generation": 6})
+    gate = {"batch": int(batch), "build": "cc -Wall -Werror -o {out}/prog src/*.c", "owns": {}} if batch else None
+    project.plan(tasks, pools={"generation": 6}, **({"gate": gate} if gate else {}))
     project.commit("plan")
     project.agent(*rules)
     done = project.doit("-n", "2", "build", code=1, timeout=900)

@@ -95,6 +95,15 @@ def test_a_green_stack_lands_whole_for_one_build() -> None:
     assert (gate.landed, gate.built) == (tuple("abcde"), [tuple("abcde")])
 
 
+def test_a_draft_that_only_the_next_one_completes_lands_with_it_where_both_are_built_together_and_not_alone() -> None:
+    def judge(stack: Stack) -> Verdict:
+        return RED if "a" in stack and "b" not in stack else GREEN
+
+    assert Run(judge, 5).of("ab").landed == ("a", "b"), "the branch passes through a alone, which is red"
+    each = Run(judge, 1).of("ab")
+    assert (each.landed, set(each.parked)) == (("b",), {"a"}), "with batch 1 every commit was built"
+
+
 def test_a_guilty_draft_is_found_alone_and_the_rest_lands_after_a_green_build_of_its_own() -> None:
     gate = Run(failing("c"), 5).of("abcde")
     assert gate.landed == tuple("abde")
