@@ -185,7 +185,7 @@ class Changes:
         cut_short = "it was to be mended, and the run ended before that"
         self._write(task, "landed.json", TaskLanded(failure.outcome, cut_short))
         leg = Leg(f"repair:{task.name}", "repair", GENERATION, self.repair)
-        return Attempt(failure.outcome, line=f"{failure.outcome}: {failure.name}: one repair", then=leg)
+        return Attempt(failure.outcome, line=f"{failure.said}: one repair", then=leg)
 
     def repair(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
         """One more draft, with what does not hold; then the landing again, and no repair after that."""
@@ -214,7 +214,7 @@ class Changes:
         draft, repaired = self._read(task, "draft.json", Draft), self._read(task, "repaired.json", Draft)
         if repaired.outcome is not Outcome.OK:
             failure = self._read(task, "failure.json", Failure)
-            said = f"{failure.outcome}: {failure.name}; its repair: {repaired.outcome}: {repaired.detail}"
+            said = f"{failure.said}; its repair: {repaired.outcome}: {repaired.detail}"
             return {key: self.parked(task, TaskLanded(repaired.outcome, said))}
         return {key: self._landed(Due(task, repaired, draft, None))}
 

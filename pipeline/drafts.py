@@ -90,8 +90,14 @@ class Failure:
 
     draft: str  # hash of the draft
     outcome: Outcome  # conflict or check-failed
-    name: str  # the paths in conflict, or the condition
+    name: str  # the paths in conflict, or the condition; by this a repair is known
     detail: str  # what the agent is told
+    why: str = ""  # whom the gate blames beside it, which may be another one in the next run
+
+    @property
+    def said(self) -> str:
+        """For people."""
+        return ", ".join(filter(None, (f"{self.outcome}: {self.name}", self.why)))
 
 
 def hash_of(value: object) -> str:

@@ -116,6 +116,11 @@ class Gate:
         """It waits no more: parked, or taken back."""
         self.waiting.remove(draft)
 
+    def renewed(self, draft: str) -> None:
+        """It is another change from now on: nothing that was said of it holds."""
+        self.judged = {stack: said for stack, said in self.judged.items() if draft not in stack}
+        self.cleared.pop(draft, None)
+
     def moved(self) -> None:
         """Somebody else has moved the branch: nothing is known of its tip."""
         self.judged = {}

@@ -122,7 +122,10 @@ class Gating:
         return {key: Attempt(Outcome.OK, failure, output="\n".join(lines))}
 
     def _wait(self, due: Due) -> None:
-        name = due.task.name
+        name, before = due.task.name, self._due.get(due.task.name)
+        if before is not None and before.change != due.change:  # mended: no verdict on its draft is one on it
+            self.gate.renewed(name)
+            self._stacks = {stack: made for stack, made in self._stacks.items() if name not in stack}
         self._due[name] = due
         if name not in (*self.gate.waiting, *self._held):
             self.gate.waiting.append(name)
@@ -193,8 +196,7 @@ class Gating:
             self._end(changes, park.draft, TaskLanded(Outcome.UNVERIFIED, detail), ended)
         else:
             failure = told or Failure(hash_of(due.draft), Outcome.CHECK_FAILED, BUILD, said)
-            name, told_all = f"{failure.name}, {park.reason}", f"{park.reason}\n{failure.detail}"
-            failure = attrs.evolve(failure, name=name, detail=told_all)
+            failure = attrs.evolve(failure, why=park.reason, detail=f"{park.reason}\n{failure.detail}")
             self._mend(changes, due, failure, TaskLanded(Outcome.CHECK_FAILED, detail), ended)
             self._gated(park.draft, True)
 
@@ -289,9 +291,8 @@ class Gating:
 
     def _judge(self, changes: Changes, stack: Stack, commit: str, slot: Slot) -> Verdict:
         """By the build, and by the check of each change in the stack."""
-        tree = self._tree(commit)
+        tree, worktree = self._tree(commit), self.session.worktree(f"gate-{slot.index}")
         self._told.pop(stack, None)
-        worktree = self.session.worktree(f"gate-{slot.index}")
         verdict, said = self._build_of(stack, tree, worktree, commit)
         if verdict is Verdict.GREEN:
             for name in stack:

@@ -163,3 +163,26 @@ def test_the_gate_owns_the_build_and_a_killed_run_is_gone_on_with(project: Proje
     assert (log[0], log[-1], log.count("pause")) == ("pause", "resume", 3)
     assert (place / "tool").is_dir(), "the watcher has it again"
     assert project.left() == []
+
+
+def test_a_repair_that_outlives_its_run_is_the_answer_though_the_gate_now_blames_the_draft_for_another_reason(
+    project: Project,
+) -> None:
+    """Of two that do not go together the first has landed when the run is killed: the other is red alone then."""
+    gated(project, ["twin", "other"])
+    mended = {
+        "match": "Write other.\n\n---\n\nYou have done",
+        "write": {"src/other.c": "int other(void) { return 1; }\n"},
+    }
+    project.agent({**mended, "delay": 3, "tokens": 9}, writing("twin", ONE), {**writing("other", ONE), "delay": 0.5})
+    project.doit("-n", "2", "check")
+    run = project.start("-n", "2", "build")
+    while len(project.drafts()) < 3:
+        time.sleep(0.05)
+    run.kill()
+    run.wait()
+    assert project.landed() == ["twin"]
+    project.doit("-n", "2", "build")
+    assert project.landed() == ["twin", "other"]
+    assert len(project.drafts()) == 3, "it is not paid for twice"
+    project.build_each()
