@@ -45,7 +45,8 @@ def tasks(
             mistakes.append(Mistake((*where, "look"), what, "look at what `run` does in a task of its own"))
         elif not task.run:
             more = "; `check` goes with `run` or `agent`" if task.check else ""
-            mistakes.append(Mistake((*where, "run"), f"`run` is missing: shell commands, one after another{more}"))
+            what = f"`run` is missing: shell commands, one after another{more}"
+            mistakes.append(Mistake((*where, "run"), what, unless=(*where, "agent")))
         else:
             for position, need in enumerate(task.needs):
                 if need in changes:
@@ -122,17 +123,19 @@ def _brief(said: str, checkout: Checkout) -> str:
     """The brief's text: of the file that a single word names, else the words themselves. Raises _NoBrief."""
     if len(said.split()) != 1:
         return said
-    path = checkout.root / said.strip()
+    name = said.strip()
+    path = checkout.root / name
     try:
         text = path.read_text()
     except OSError as error:
-        hint = checkout.hint(said.strip())
-        what = f"no file {quoted(said.strip())}" if not path.exists() else f"cannot be read: {error.strerror}"
+        there = path.exists()
+        hint = "" if there else checkout.hint(name)
+        what = f"{quoted(name)} cannot be read: {error.strerror}" if there else f"no file {quoted(name)}"
         raise _NoBrief(what, hint or "name a file of the project, or say in words what is to be done") from None
     except UnicodeDecodeError:
-        raise _NoBrief(f"{quoted(said.strip())} is not UTF-8 text", "name a text file") from None
+        raise _NoBrief(f"{quoted(name)} is not UTF-8 text", "name a text file") from None
     if not text.strip():
-        raise _NoBrief(f"{quoted(said.strip())} is empty", "say in it what is to be done")
+        raise _NoBrief(f"{quoted(name)} is empty", "say in it what is to be done")
     return text
 
 

@@ -299,12 +299,16 @@ class Reading:
 
     def originals(self, mistakes: Iterable[Mistake]) -> list[Mistake]:
         """Mistakes found in `document`, with their places in the document as it was written."""
+
+        def moved_to(where: Where | None) -> Where | None:
+            return None if where is None else self.original(where)
+
         moved = [
-            attrs.evolve(m, where=self.original(m.where), also=None if m.also is None else self.original(m.also))
+            attrs.evolve(m, where=self.original(m.where), also=moved_to(m.also), unless=moved_to(m.unless))
             for m in mistakes
         ]
         # What was there, but wrong, isn't missing as well.
-        return [mistake for mistake in moved if mistake.where not in self.left_out]
+        return [each for each in moved if each.where not in self.left_out and each.unless not in self.left_out]
 
     def original(self, where: Where) -> Where:
         """A place in `document`, whose lists may be shorter, as a place in the document as it was written."""

@@ -223,6 +223,7 @@ def converter() -> cattrs.Converter:
         (lambda type_: _origin(type_) is tuple, _tuple_hook),
         (lambda type_: _origin(type_) is Mapping, _mapping_hook),
         (lambda type_: _origin(type_) is Literal, _choice_hook),
+        (lambda type_: type(None) in typing.get_args(type_), _there_hook),
         (lambda type_: marker(type_, Short) is not None, _short_hook),
         (lambda type_: marker(type_, Single) is not None, _single_hook),
         (lambda type_: marker(type_, Several) is not None, _several_hook),
@@ -265,6 +266,12 @@ def _class_hook(cls: Any, converter: cattrs.Converter) -> _Hook:
         return inner(value, type_)
 
     return structure
+
+
+def _there_hook(type_: Any, converter: cattrs.Converter) -> _Hook:
+    """What may be left out: a key that is there, for nothing, is a value that somebody forgot."""
+    inner = bare(type_)
+    return lambda value, _: converter.structure(value, inner)
 
 
 def _short_hook(type_: Any, converter: cattrs.Converter) -> _Hook:

@@ -53,6 +53,7 @@ class Mistake:
     remedy: str = ""
     also: Where | None = None  # the other place of two that clash
     show: bool = False  # whether the value that stands there is part of the message
+    unless: Where | None = None  # nothing is missing where this is there, though wrong: that has its own mistake
 
 
 @attrs.frozen

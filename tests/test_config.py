@@ -482,8 +482,12 @@ SHAPE = {
     ),
     "a key that is no text": ("version: 1\non: 1\n", ["2: on: a key must be text, got on; put it in quotes: 'on'"]),
     "a key for nothing": (
-        "version: 1\nscopes:\n",
-        ["2: scopes: expected a list, got nothing; write [x, y], or one `- x` a line"],
+        "version: 1\nscopes:\nmodels:\n  ladder:\ngate:\n",
+        [
+            "2: scopes: expected a list, got nothing; write [x, y], or one `- x` a line",
+            "4: models.ladder: expected a list, got nothing; write [x, y], or one `- x` a line",
+            "5: gate: expected a mapping with build, each, batch, timeout, owns, got nothing",
+        ],
     ),
     "a mapping for a list": (
         "version: 1\ntasks: {a: b}\n",
@@ -695,7 +699,10 @@ NAMES = {
         "  - name: d\n    agent: {brief: docs/nothing.md}\n    run: make\n    pool: generation\n    timeout: 5\n"
         "  - name: e\n    agent: {brief: Write it., use: command}\n    writes: [e.c]\n    check: {build: make}\n"
         "  - name: f\n    agent: {brief: Write it., run: mine}\n    writes: [f.c, node_modules/x.js]\n    check: {build: make}\n"
-        "  - {name: g, run: make, needs: [f]}\n",
+        "  - {name: g, run: make, needs: [f]}\n"
+        "  - {name: h, agent: {use: claude}, check: {build: make}}\n"
+        "  - {name: i, agent: {brief: src}, writes: [i.c], check: {build: make}, look: {run: show, by: nobody}}\n"
+        "  - {name: j, run: make, look: ./show}\n",
         [
             "2: tasks[0]: `run` is missing: shell commands, one after another; `check` goes with `run` or `agent`",
             "4: tasks[1].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
@@ -715,6 +722,10 @@ NAMES = {
             "21: tasks[5].agent.run: claude runs no program of yours; `run` goes with `use: command`",
             "22: tasks[5].writes: 'node_modules/x.js' is ignored by git, so it could never be committed; name a file that git would keep",
             "24: tasks[6].needs[0]: 'f' lands on a branch, and `run` works in the checkout, which lacks that; let it be an agent's task too, or take the need out",
+            "25: tasks[7].agent: `brief` is missing: what it is to do: a file of the project (one word), or the text itself",
+            "26: tasks[8].agent.brief: 'src' cannot be read: Is a directory; name a file of the project, or say in words what is to be done",
+            "26: tasks[8].look.by: no such name, got 'nobody'; choose from person, tool",
+            "27: tasks[9].look: `look` is for the change of an agent, once it has landed; look at what `run` does in a task of its own",
         ],
     ),
     "models of agents": (
