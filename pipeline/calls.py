@@ -21,6 +21,8 @@ from pipeline.generators.base import Classifies
 from pipeline.results import Outcome, write_bytes
 from pipeline.session import Session
 
+SAME_CALL = "the same call, made by another run"
+
 
 class Make(Protocol):
     def __call__(self, out_file: Path) -> process.Finished:
@@ -44,7 +46,7 @@ class Call:
     def reply(self, make: Make) -> Reply:
         """The kept reply where there is one of use (its tokens None: nothing was spent), else that of a call."""
         replies = self.session.replies
-        with process.holding(replies.lock(self.name)):
+        with process.holding(replies.lock(self.name), SAME_CALL):
             if (kept := self._kept()) is not None:
                 return kept
             if (stopped := self.session.stopped.get(self.program)) is not None:
@@ -71,7 +73,7 @@ class Call:
 
     def kept(self) -> Reply | None:
         """The kept reply where there is one of use; no call is made."""
-        with process.holding(self.session.replies.lock(self.name)):
+        with process.holding(self.session.replies.lock(self.name), SAME_CALL):
             return self._kept()
 
     def _kept(self) -> Reply | None:

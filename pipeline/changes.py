@@ -5,13 +5,13 @@ As for scopes, a bad end is data in the targets, never a failure of doit's: it s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import attrs
 
 from pipeline import conditions, drafts, process
+from pipeline.account import MERGE_LOCK
 from pipeline.branch import DRAFT, TASK, mark_of
 from pipeline.choice import stepped
 from pipeline.drafting import Drafting, states_of
@@ -155,22 +155,18 @@ class Changes:
         return Due(task, draft, draft, checked) if held else None
 
     def _landed(self, due: Due) -> Attempt:
-        waiting = began = time.time()
         task, checked, failures = due.task, due.checked, due.failures
         try:
             landing = self.session.landing
             proposal = Proposal(self, landing, due)
-            with process.holding(landing.lock()):
-                began = time.time()
+            with process.holding(landing.lock(), MERGE_LOCK):
                 landed = landing.land(proposal.on, TaskLanded)
         except (GitError, Refused) as error:
             landed = TaskLanded(Outcome.UNVERIFIED, str(error))
         self.session.moved()
-        fields = {"lock_wait": began - waiting}
         if failures and checked is not None:
-            return attrs.evolve(self.to_be_mended(task, failures[-1]), fields={**fields, "detail": landed.detail})
-        attempt = self.parked(task, landed)
-        return attrs.evolve(attempt, fields={**attempt.fields, **fields})
+            return attrs.evolve(self.to_be_mended(task, failures[-1]), fields={"detail": landed.detail})
+        return self.parked(task, landed)
 
     def parked(self, task: Task, landed: TaskLanded) -> Attempt:
         """How the task ends, parked or landed."""
@@ -226,7 +222,7 @@ class Changes:
         tip, on_head = landing.standing()
         if on_head:
             return tip
-        with process.holding(landing.lock()):
+        with process.holding(landing.lock(), MERGE_LOCK):
             tip = landing.rebased()
         self.session.moved()
         return tip

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import attrs
 
 from pipeline import conditions, ledger, process
+from pipeline.account import MERGE_LOCK
 from pipeline.branch import Conflict
 from pipeline.changes import Changes, Due, Proposal
 from pipeline.drafts import Draft, Failure, TaskLanded, hash_of
@@ -157,13 +158,13 @@ class Gating:
 
     def _build(self, changes: Changes, stack: Stack, slot: Slot, ended: dict[Hashable, Attempt]) -> None:
         with slot.beside(VALIDATION):
-            with process.holding(self.session.landing.lock()):
+            with process.holding(self.session.landing.lock(), MERGE_LOCK):
                 stacked = self._stacked(changes, stack, ended)
             if stacked is not None:
                 self.gate.built(stack, self._judge(changes, stack, stacked.commit, slot))
 
     def _land(self, changes: Changes, stack: Stack, ended: dict[Hashable, Attempt]) -> None:
-        with process.holding(self.session.landing.lock()):
+        with process.holding(self.session.landing.lock(), MERGE_LOCK):
             stacked = self._stacked(changes, stack, ended)
             if stacked is None or self._stand is None:
                 return

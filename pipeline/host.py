@@ -11,7 +11,7 @@ from typing import Protocol
 
 import attrs
 
-from pipeline import process, slots
+from pipeline import account, process, slots
 from pipeline.results import Outcome
 from pipeline.schedule import Lanes
 from pipeline.slots import Slots
@@ -98,7 +98,7 @@ class Slot:
 
     def wait(self, seconds: float) -> None:
         """Do nothing for that long, with the place lent. Raises process.Stopped."""
-        with self.lent():
+        with account.span("wait", account.BACK_OFF), self.lent():
             process.pause(seconds)
 
     def lent(self) -> contextlib.AbstractContextManager[None]:

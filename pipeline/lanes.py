@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ from doit import runner
 from doit.exceptions import BaseFail, InvalidTask, TaskError, TaskFailed
 from doit.reporter import ConsoleReporter, JsonReporter, ZeroReporter
 
-from pipeline import process, schedule
+from pipeline import account, process, schedule
+from pipeline.account import Account
 from pipeline.action import Refusal, check_pool, meta
 from pipeline.host import Attempt, Host, Leg, Slot, in_the_way
 from pipeline.model import VALIDATION
@@ -46,6 +47,7 @@ class _Waiting:
     since: float  # when it became ready
     ready: schedule.Ready
     leg: Leg | None = None  # what is left of a task that has been running before
+    after: str | None = None  # the task whose end made it ready: of those that it waited for the last
 
     @property
     def name(self) -> str:
@@ -70,7 +72,7 @@ class Running:
     thread: threading.Thread = attrs.field(init=False)
     started: float = 0.0
     ended: float = 0.0
-    cpu_seconds: float = 0.0  # of the programs that it ran
+    spent: Account = attrs.field(factory=Account)
     attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
     error: BaseFail | None = None
 
@@ -78,14 +80,18 @@ class Running:
     def shared(self) -> dict[str, object]:
         """The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides."""
         share = 1 / len(self.members)
-        return {"slot": self.slot.index, "share": share, "cpu_seconds": self.cpu_seconds * share}
+        return {"slot": self.slot.index, "share": share, "cpu_seconds": self.spent.cpu_seconds * share}
+
+    def spans(self, member: _Waiting) -> dict[str, object]:
+        """What the span of time was made of, told once for a set."""
+        return {"spans": self.spent.spans} if self.spent.spans and member is self.members[0] else {}
 
     def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
         steps = [each.task.actions[0] for each in self.members]
         leg = self.members[0].leg  # of a batch all have one performer
         performer = leg.performer if leg else steps[0].performer
         self.started = time.time()
-        with process.cpu_account() as cpu_seconds:
+        with account.opened(self.spent):
             try:
                 self.attempts = dict(performer([step.key for step in steps], self.slot))
             except process.Stopped:
@@ -95,7 +101,6 @@ class Running:
                 self.error = TaskError(f"{names}: {type(error).__name__}", error)
                 if isinstance(error, Refusal) or in_the_way(error):
                     self.error = TaskFailed(f"{names}: {error}")
-            self.cpu_seconds = cpu_seconds()
         self.ended = time.time()
         inbox.put(self)
 
@@ -113,6 +118,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
         self._priorities = schedule.Priorities(_work(task, host) for task in plan)
         self._unfinished: dict[str, set[str]] = defaultdict(set)  # by kind, for `after`
+        self._needed = {name for task in plan if meta(task, "pool") for name in task.task_dep}
+        self._over: dict[str, tuple[int, str]] = {}  # by task or kind: which end that was, and whose
         for task in plan:
             if kind := meta(task, "kind"):
                 self._unfinished[kind].add(task.name)
@@ -233,7 +240,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
             frozenset(meta.get("writes", ())), meta.get("batch"), meta.get("memory", 0),
         )  # fmt: skip
-        waiting = _Waiting(node, time.time(), ready)
+        after = max(self._ends(task), default=(0, None))[1]
+        waiting = _Waiting(node, time.time(), ready, after=after)
         if not waiting.locked and not self._judge(waiting):
             return
         if not task.actions and not waiting.locked:
@@ -255,9 +263,30 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     def _give_back(self, node: Any, seconds: float | None) -> None:
         self._done.append(node)
         if node.run_status != "run":
-            self._priorities.ended(node.task.name, seconds)
-            if kind := meta(node.task, "kind"):
-                self._unfinished[kind].discard(node.task.name)
+            task, kind = node.task, meta(node.task, "kind")
+            self._priorities.ended(task.name, seconds)
+            self._over[task.name] = (len(self._over), task.name)
+            if not task.actions:  # a group ends when the last of it does
+                self._over[task.name] = max(self._ends(task), default=self._over[task.name])
+                if task.name in self._needed:
+                    self._host.record(
+                        {
+                            "task": task.name,
+                            "kind": "group",
+                            "lane": None,
+                            "needs": _needs(task),
+                            "outcome": str(Outcome.CACHED),
+                        }
+                    )
+            if kind:
+                self._unfinished[kind].discard(task.name)
+                self._over[f"kind {kind}"] = self._over[task.name]
+
+    def _ends(self, task: Any) -> Iterator[tuple[int, str]]:
+        """The ends that a task waited for."""
+        for name in _needs(task):
+            if name in self._over:
+                yield self._over[name]
 
     def _start(self) -> None:
         if not self._ready or self._stopped:
@@ -319,7 +348,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
                 outcome = Outcome.CRASHED
             failure = {"failure": fail.message} if fail else {}
-            fields = {**(attempt.fields if attempt else {}), **running.shared, **failure}
+            fields = {**(attempt.fields if attempt else {}), **running.shared, **failure, **running.spans(waiting)}
             self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
             self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
 
@@ -329,7 +358,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         assert leg is not None
         if attempt.line:
             self.say(f"   {waiting.name}: {attempt.line}")
-        fields = {**attempt.fields, **running.shared, "then": leg.name}
+        fields = {**attempt.fields, **running.shared, "then": leg.name, **running.spans(waiting)}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
         ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
         self._ready[waiting.task.name] = _Waiting(waiting.node, time.time(), ready, leg)
@@ -386,6 +415,10 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         plan = {key: meta(waiting.task, key) for key in ("kind", "scope", "round")}
         plan |= {"kind": waiting.leg.kind} if waiting.leg else {}
+        if outcome is not Outcome.CACHED or lane is not None:  # what was not run waited for nothing
+            plan |= {key: value for key in ("reads", "writes", "memory") if (value := meta(waiting.task, key))}
+            plan |= {"after": waiting.after} if waiting.after else {}
+            plan |= {"needs": needs} if (needs := _needs(waiting.task)) else {}
         times = {"ready": waiting.since, "started": started, "ended": ended}
         self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
 
@@ -435,6 +468,12 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self.reporter.complete_run()
         document = json.loads(self.reporter.outstream.getvalue())
         json.dump(document | {"lanes": self._lanes.line, "summary": summary}, stream)
+
+
+def _needs(task: Any) -> list[str]:
+    """The tasks, groups, and `kind K` for all of a kind, that end before it starts."""
+    kind = meta(task, "after")
+    return [*task.task_dep, *task.setup_tasks, *([f"kind {kind}"] if kind else ())]
 
 
 def _unread() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from pipeline import process
+from pipeline import account, process
 from pipeline.engines import Engine, Measured
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status
@@ -110,7 +110,8 @@ class Measuring:
                     scope = next(s for s in due if s.name == name)
                     began = time.monotonic()
                     if measured.outcome is Outcome.OK:
-                        measured = self._audited(worktree, tree, measured, workers)
+                        with account.span("phase", "audit"):
+                            measured = self._audited(worktree, tree, measured, workers)
                     # What is loaded from a submodule has no state of its own: the submodule's commit is.
                     whole = (path for path, state in states.items() if state.startswith(SUBMODULE))
                     paths = {*measured.inputs, *self.engine.config_files(), *scope.reads, *whole}

@@ -149,7 +149,7 @@ def machine_lock(folder: Path, name: str, what: str, say: Callable[[str], object
     base = file_name(name)
     note, orphans = folder / f"{base}.json", folder / f"{base}.processes"
     lock = filelock.FileLock(folder / f"{base}.lock")
-    with process.holding(lock, lambda: say(f"waiting for the lock {name}: {_holder(note)}")):
+    with process.holding(lock, f"the lock {name}", lambda: say(f"waiting for the lock {name}: {_holder(note)}")):
         process.settle(orphans)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         dump(note, _Holder(os.getpid(), socket.gethostname(), since, what))

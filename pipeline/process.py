@@ -26,8 +26,8 @@ from typing import IO, Protocol, TypeVar
 import attrs
 import filelock
 
+from pipeline import account, scratch
 from pipeline import sandbox as sandboxes
-from pipeline import scratch
 from pipeline.sandbox import Sandbox
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
@@ -211,7 +211,8 @@ def run(
                 _entry(journal, child.pid).unlink(missing_ok=True)
         if stopped and child.exit_code < 0:
             raise Stopped(words[0])
-        _account(ending.cpu)
+        if (mine := account.current()) is not None:
+            mine.add(ending.cpu or 0.0)
         out, err = (os.pread(file.fileno(), min(max_output, _size(file)), 0) for file in (fout, ferr))
         return Finished(
             words, child.exit_code, out, err, time.monotonic() - started, ending.cpu, ending.peak, ending.timed_out,
@@ -277,34 +278,10 @@ def _size(file: IO[bytes]) -> int:
 _of_thread = threading.local()
 
 
-@contextlib.contextmanager
-def cpu_account() -> Iterator[Callable[[], float]]:
-    """Adds up the CPU seconds of every program that this thread, and `side_by_side` below it, runs inside."""
-    seconds: list[float] = []
-    before = getattr(_of_thread, "seconds", None)
-    _of_thread.seconds = seconds
-    try:
-        yield lambda: sum(seconds)
-    finally:
-        _of_thread.seconds = before
-
-
-def _account(cpu: float | None) -> None:
-    seconds = getattr(_of_thread, "seconds", None)
-    if seconds is not None and cpu is not None:
-        seconds.append(cpu)
-
-
 def side_by_side(function: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
     """`function` of each item, `workers` at a time, in the order of the items."""
-    seconds = getattr(_of_thread, "seconds", None)
-
-    def counted(item: T) -> R:
-        _of_thread.seconds = seconds
-        return function(item)
-
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        return list(pool.map(counted, items))
+        return list(pool.map(account.carried(function), items))
 
 
 @attrs.define
@@ -416,25 +393,29 @@ def end_session(sid: int, grace: float = GRACE) -> None:
 
 
 @contextlib.contextmanager
-def holding(lock: filelock.BaseFileLock, told: Callable[[], object] | None = None) -> Iterator[None]:
+def holding(lock: filelock.BaseFileLock, what: str, told: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Wait for a lock that another run may hold, and hold it. Raises Stopped where this run ends meanwhile.
 
-    told: called once where there is a wait.
+    what: for people: what is waited for. told: called once where there is a wait.
     """
-    while True:
-        if _children.stopping:
-            raise Stopped(f"waiting for {lock.lock_file}")
-        with contextlib.suppress(filelock.Timeout):
-            lock.acquire(timeout=0)
-            break
-        if told:
-            told()
-            told = None
-        time.sleep(0.05)
+    if not _taken(lock):
+        told()
+        with account.span("wait", what):
+            while not _taken(lock):
+                time.sleep(0.05)
     try:
         yield
     finally:
         lock.release()
+
+
+def _taken(lock: filelock.BaseFileLock) -> bool:
+    if _children.stopping:
+        raise Stopped(f"waiting for {lock.lock_file}")
+    with contextlib.suppress(filelock.Timeout):
+        lock.acquire(timeout=0)
+        return True
+    return False
 
 
 def pause(seconds: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from pipeline import process
+from pipeline import account, process
 from pipeline.company import dropping, runnable
 from pipeline.engines import Engine, Switch, TestRun
 from pipeline.model import Scope
@@ -141,8 +141,9 @@ def _provable(
             spare.update({t.title: dropping(t, Outcome.REJECTED, reason) for t in idle})
             spared += idle
         elif not bad:
-            bad = _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
-            bad = bad or _harmful(bench, file_with, alive)
+            with account.span("phase", "prove"):
+                bad = _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
+                bad = bad or _harmful(bench, file_with, alive)
             if not bad:
                 dropped += spare.values()
                 return tuple(

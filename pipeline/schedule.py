@@ -299,13 +299,18 @@ class _Locks:
 
     def take(self, reads: Iterable[str], writes: Iterable[str]) -> bool:
         """All of them, or none and False."""
+        free = self.may(reads, writes)
+        if free:
+            self.add(reads, writes)
+        return free
+
+    def may(self, reads: Iterable[str], writes: Iterable[str]) -> bool:
         if any(self._meets(path, self._written, self._above_written) for path in reads):
             return False
-        for path in writes:
-            if self._meets(path, self._written, self._above_written) or self._meets(path, self._read, self._above_read):
-                return False
-        self.add(reads, writes)
-        return True
+        return not any(
+            self._meets(path, self._written, self._above_written) or self._meets(path, self._read, self._above_read)
+            for path in writes
+        )
 
     def add(self, reads: Iterable[str], writes: Iterable[str]) -> None:
         for paths, held, above in (
@@ -323,6 +328,14 @@ class _Locks:
             return False
         itself, *over = _upwards(path)
         return itself in held or itself in above or not held.isdisjoint(over)
+
+
+def conflict(one: Start, other: Start) -> str | None:
+    """A path for which two tasks do not run at once; None where they may."""
+    held = _Locks()
+    held.add(other.reads, other.writes)
+    tried = [((path,), ()) for path in sorted(one.reads)] + [((), (path,)) for path in sorted(one.writes)]
+    return next((path for r, w in tried for path in (*r, *w) if not held.may(r, w)), None)
 
 
 def _upwards(path: str) -> list[str]:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pipeline import process
+from pipeline import account, process
 from pipeline.model import VALIDATION
 
 
@@ -55,22 +55,23 @@ class Slots:
     def waited_for(self, pool: str, gone: Callable[[], bool]) -> Iterator[bool]:
         """Hold a slot once there is one; False where who asked has gone, or the run is stopping, before that."""
         index = self._waited(pool, gone)
-        try:
-            yield index is not None
-        finally:
-            if index is not None:
-                self.give(pool, index)
-                self._freed()
+        if index is None:
+            yield False
+        else:
+            with self._held(pool, index):
+                yield True
 
     def _waited(self, pool: str, gone: Callable[[], bool]) -> int | None:
         mine: queue.SimpleQueue[int] = queue.SimpleQueue()
         with self.lock:
             index = None if self._closed else self.take(pool)
-            if index is None:
-                self._queue[pool].append(mine)
-        while index is None and not self._closed and not gone():
-            with contextlib.suppress(queue.Empty):
-                index = mine.get(timeout=0.1)
+            if index is not None:
+                return index
+            self._queue[pool].append(mine)
+        with account.span("wait", f"a slot of {pool}"):
+            while index is None and not self._closed and not gone():
+                with contextlib.suppress(queue.Empty):
+                    index = mine.get(timeout=0.1)
         if index is None:
             with self.lock:  # it may have come just now
                 with contextlib.suppress(queue.Empty):
@@ -83,30 +84,40 @@ class Slots:
     @contextlib.contextmanager
     def lent(self, pool: str) -> Iterator[None]:
         """Who lends its slot keeps the index: another one goes round meanwhile, and that or any is taken back."""
-        with self.lock:
-            if not self._spare[pool]:
-                self._spare[pool].append(self._numbers[pool])
-                self._numbers[pool] += 1
-            self.give(pool, self._spare[pool].pop())
-        self._freed()
-        try:
-            yield
-        finally:
-            index = self._waited(pool, lambda: False)
-            if index is None:
-                raise process.Stopped("waiting for a slot")
+        with account.span("lent", pool):
             with self.lock:
-                self._spare[pool].append(index)
+                if not self._spare[pool]:
+                    self._spare[pool].append(self._numbers[pool])
+                    self._numbers[pool] += 1
+                self.give(pool, self._spare[pool].pop())
+            self._freed()
+            try:
+                yield
+            finally:
+                index = self._waited(pool, lambda: False)
+                if index is None:
+                    raise process.Stopped("waiting for a slot")
+                with self.lock:
+                    self._spare[pool].append(index)
 
     @contextlib.contextmanager
     def extra(self, pool: str) -> Iterator[bool]:
         index = None if self._closed else self.take(pool)
+        if index is None:
+            yield False
+        else:
+            with self._held(pool, index):
+                yield True
+
+    @contextlib.contextmanager
+    def _held(self, pool: str, index: int) -> Iterator[None]:
+        """A slot beside that of the task."""
         try:
-            yield index is not None
+            with account.span("extra", pool):
+                yield
         finally:
-            if index is not None:
-                self.give(pool, index)
-                self._freed()
+            self.give(pool, index)
+            self._freed()
 
     def close(self) -> None:
         """No more extra ones: the run is stopping."""
@@ -118,6 +129,11 @@ def opened(slots: Slots, folder: Path) -> Iterator[str]:
     """Serve slots of validation at a socket in `folder`; gives its path."""
     path = folder / "slots"
     closing = threading.Event()
+
+    def served(claim: socket.socket) -> None:
+        _serve(slots, claim, closing)
+
+    serve = account.carried(served)
     serving: list[threading.Thread] = []
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -127,8 +143,8 @@ def opened(slots: Slots, folder: Path) -> Iterator[str]:
         def accept() -> None:
             while not closing.is_set():
                 with contextlib.suppress(TimeoutError):
-                    claim = server.accept()[0]
-                    serving.append(threading.Thread(target=_serve, args=(slots, claim, closing), name="slot"))
+                    claim, _ = server.accept()
+                    serving.append(threading.Thread(target=serve, args=(claim,), name="slot"))
                     serving[-1].start()
 
         accepting = threading.Thread(target=accept, name="door")

@@ -6,13 +6,13 @@ keys of the tasks that share its slot and gives an attempt for each.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import attrs
 
 from pipeline import asking, process
+from pipeline.account import MERGE_LOCK
 from pipeline.choice import stepped
 from pipeline.engines import EngineError, Measured
 from pipeline.equivalent import possibly_equivalent
@@ -229,22 +229,20 @@ class Steps:
         inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
         described = {m.key: _described(m) for m in self._baseline(scope).mutants}
         judged = [d for proofs in all_proofs for d in proofs.dropped]
-        waiting = began = time.time()
         try:
             landing = self.session.landing
             tests = ProvedTests(
                 landing, scope, proved, judged, inputs, text, described,
                 lambda worktree, tree: self._bench(scope, worktree, tree, slot),
             )  # fmt: skip
-            with process.holding(landing.lock()):
-                began = time.time()
+            with process.holding(landing.lock(), MERGE_LOCK):
                 landed = landing.land(tests.on, Landed)
         except (GitError, EngineError, Refused) as error:
             landed = Landed(Outcome.UNVERIFIED, str(error))
         self.session.moved()
         self._write(scope, "landed.json", attrs.evolve(landed, proofs=digest(converter.unstructure(all_proofs))))
         line = landed.detail.split("\n")[0] or f"{len(landed.titles)} tests on {self.session.landing.branch}"
-        fields = {"held": landed.held, "titles": len(landed.titles), "lock_wait": began - waiting}
+        fields = {"held": landed.held, "titles": len(landed.titles)}
         return {key: Attempt(landed.outcome, line=line, fields={**fields, "detail": landed.detail})}
 
     def confirm(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:

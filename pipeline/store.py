@@ -29,6 +29,7 @@ HOME_VARIABLE = "DOIT_MUTATE_HOME"  # moves everything below; CI keeps that fold
 ACTION_CACHE_BYTES = 2 << 30
 RESULTS_A_KEY = 32  # how many input lists are remembered for what is known before
 PROOFS_A_TEST = 8  # how many states of its inputs a test is known to be proved on
+SAME_MEASUREMENT = "the same measurement, made by another run"
 T = TypeVar("T")
 
 
@@ -123,7 +124,7 @@ class ActionCache:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             for name in sorted({digest(k)[:32] for k in keys}):  # one order for all: no deadlock
-                stack.enter_context(process.holding(filelock.FileLock(folder / name)))
+                stack.enter_context(process.holding(filelock.FileLock(folder / name), SAME_MEASUREMENT))
             yield
 
     def shrink(self, limit: int = ACTION_CACHE_BYTES) -> None:

@@ -720,9 +720,9 @@ def test_a_landing_waits_for_another_ones_end(place: Place, monkeypatch: pytest.
     seen: queue.SimpleQueue[str] = queue.SimpleQueue()  # what the run came to, once all is proved
     holding, land = process.holding, Landing.land
 
-    def hold(of: filelock.BaseFileLock) -> contextlib.AbstractContextManager[None]:
+    def hold(of: filelock.BaseFileLock, what: str) -> contextlib.AbstractContextManager[None]:
         seen.put(f"waits for {of.lock_file}")
-        return holding(of)
+        return holding(of, what)
 
     def lands(*args: Any) -> Any:
         seen.put("lands")

@@ -1,0 +1,247 @@
+"""A run's work again, in another order or with other caps: the durations are those recorded, the order is schedule.py's
+own, or that of something simpler. Pure; time is simulated.
+
+What is taken over: what each task did (its waits left out), what it waited for, the paths that it locked, and that tasks
+of a batch went together. A batch counts as one slot's work, whatever it took beside it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from pipeline import schedule
+from pipeline.model import GENERATION, VALIDATION
+from pipeline.timeline import Hold
+
+_MERGE = "the merge lock"  # as a path that landings write
+
+
+@attrs.frozen
+class Unit:
+    """Tasks that share a slot. seconds: of work."""
+
+    name: str
+    pool: str | None
+    seconds: float
+    needs: frozenset[str] = frozenset()  # names of units
+    kind: str | None = None
+    scope: str | None = None
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    memory: int = 0
+
+
+def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Unit]:
+    """What ran, as work that can be done again. groups: names that stand for others, as the ledger tells them."""
+    of_task: dict[str, str] = {}
+    of_kind: dict[str, list[str]] = defaultdict(list)
+    names = []
+    for hold in holds:
+        name = hold.names[0]
+        name = name if name not in of_task.values() else f"{name}@{hold.start}"
+        names.append(name)
+        for each in hold.names:
+            of_task.setdefault(each, name)
+        of_kind[f"kind {hold.kind}"].append(name)
+    barriers: dict[str, Unit] = {}
+
+    def unit_of(need: str) -> str | None:
+        """The unit that a need stands for; a group, or a kind, is a unit without work that needs its members."""
+        if need in of_task:
+            return of_task[need]
+        members = of_kind.get(need) or groups.get(need)
+        if members is None:
+            return None  # it was up to date
+        if need not in barriers:
+            barriers[need] = Unit(need, None, 0.0)
+            resolved = {each if need in of_kind else unit_of(each) for each in members}
+            barriers[need] = Unit(need, None, 0.0, frozenset(each for each in resolved if each))
+        return need
+
+    found = []
+    expected: dict[str, str] = {}  # name of a leg -> the unit before it
+    for name, hold in zip(names, holds, strict=True):
+        needs = {each for need in hold.needs if (each := unit_of(need)) and each != name}
+        if (before := expected.pop(hold.names[0], None)) is not None:
+            needs.add(before)
+        if hold.then:
+            expected[hold.then] = name
+        work = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
+        writes = hold.locks.writes | ({_MERGE} if hold.kind == "land" else frozenset())
+        found.append(
+            Unit(
+                name,
+                hold.lane,
+                work,
+                frozenset(needs),
+                hold.kind,
+                hold.scopes[0] if hold.scopes else None,
+                hold.locks.reads,
+                writes,
+                hold.memory,
+            )  # fmt: skip
+        )
+    return [*found, *barriers.values()]
+
+
+def two_lanes(work: Sequence[Unit], capacity: Mapping[str, int], serial: bool = False) -> float:
+    """Seconds that the run would take in lanes of these sizes, in the order of schedule.py, which knows no durations when
+    it begins."""
+    return _simulated(work, capacity, _priorities(work), serial)
+
+
+def first_come(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
+    """In lanes, in the order in which tasks become ready."""
+    return _simulated(work, capacity, schedule.Priorities(()), False)
+
+
+def coupled(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
+    """In slots that do everything, as many as the validation lane has: who generates keeps the slot until that is
+    validated."""
+    return _simulated(_fused(work), {VALIDATION: capacity.get(VALIDATION, 1)}, schedule.Priorities(()), False)
+
+
+def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
+    """In lanes, with a barrier: nothing starts before all has ended that stands a step before it in the graph."""
+    level = _levels(work)
+    gates = {n: f"wave {n}" for n in range(max(level.values(), default=0) + 1)}
+    held = [attrs.evolve(u, needs=frozenset([gates[level[u.name] - 1]] if level[u.name] else [])) for u in work]
+    ends = [
+        Unit(
+            gate, None, 0.0, frozenset([*(u.name for u in work if level[u.name] == n), *([gates[n - 1]] if n else [])])
+        )
+        for n, gate in gates.items()
+    ]
+    return _simulated([*held, *ends], capacity, schedule.Priorities(()), False)
+
+
+def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str]:
+    """No order is faster than that many seconds; and what says so."""
+    bounds = {"critical path": max(_chains(work).values(), default=0.0)}
+    for pool, slots in capacity.items():
+        bounds[f"work of {pool} / {slots}"] = sum(u.seconds for u in work if u.pool == pool) / slots
+    locked: dict[str, float] = defaultdict(float)
+    for u in work:
+        for path in u.writes:
+            locked[path] += u.seconds
+    for path, seconds in locked.items():
+        bounds[f"what writes {path}"] = seconds
+    name = max(bounds, key=lambda each: bounds[each])
+    return bounds[name], name
+
+
+def _priorities(work: Sequence[Unit]) -> schedule.Priorities:
+    return schedule.Priorities(
+        schedule.Work(u.name, tuple(u.needs), u.kind, u.scope, u.reads | u.writes, None if u.pool else 0.0)
+        for u in work
+    )
+
+
+def _simulated(
+    work: Sequence[Unit], capacity: Mapping[str, int], priorities: schedule.Priorities, serial: bool
+) -> float:
+    by_name = {u.name: u for u in work}
+    missing = {u.name: len(u.needs) for u in work}
+    waiting: dict[str, list[str]] = defaultdict(list)
+    for u in work:
+        for need in u.needs:
+            waiting[need].append(u.name)
+    ready: dict[str, schedule.Ready] = {}
+    running: dict[str, schedule.Start] = {}
+    ends: list[tuple[float, str]] = []
+    in_use = dict.fromkeys(capacity, 0)
+    now, order = 0.0, 0
+
+    def free(names: Iterable[str]) -> None:
+        nonlocal order
+        for name in names:
+            u = by_name[name]
+            order += 1
+            ready[name] = schedule.Ready(name, order, u.pool, u.reads, u.writes, None, u.memory)
+
+    free(u.name for u in work if not u.needs)
+    while ready or ends:
+        memory = sum(u.memory for u in work)
+        for start in schedule.startable(
+            ready.values(), capacity, in_use, running.values(), priorities, serial=serial, memory=memory
+        ):
+            (name,) = start.names
+            del ready[name]
+            running[name] = start
+            if start.pool is not None:
+                in_use[start.pool] += 1
+            heapq.heappush(ends, (now + by_name[name].seconds, name))
+        if not ends:
+            raise ValueError(f"tasks wait for each other: {', '.join(sorted(ready))}")
+        now = ends[0][0]
+        while ends and ends[0][0] <= now:
+            _, name = heapq.heappop(ends)
+            pool = running.pop(name).pool
+            if pool is not None:
+                in_use[pool] -= 1
+            priorities.ended(name, by_name[name].seconds)
+            for each in waiting[name]:
+                missing[each] -= 1
+            free(each for each in waiting[name] if not missing[each])
+    return now
+
+
+def _fused(work: Sequence[Unit]) -> list[Unit]:
+    """Each generation and the one task that waits for it as one unit, all in one pool."""
+    after: dict[str, list[Unit]] = defaultdict(list)
+    for u in work:
+        for need in u.needs:
+            after[need].append(u)
+    into: dict[str, str] = {}  # name -> the name of the unit that it is part of
+    for u in work:
+        if u.pool == GENERATION and len(after[u.name]) == 1 and after[u.name][0].pool == VALIDATION:
+            into[after[u.name][0].name] = u.name
+    by_name = {u.name: u for u in work}
+    fused = []
+    for u in work:
+        if u.name in into:
+            continue
+        tail = next((by_name[each] for each, first in into.items() if first == u.name), None)
+        needs = {into.get(n, n) for n in u.needs | (tail.needs if tail else frozenset())} - {u.name}
+        seconds = u.seconds + (tail.seconds if tail else 0.0)
+        writes = u.writes | (tail.writes if tail else frozenset())
+        fused.append(
+            attrs.evolve(u, pool=u.pool and VALIDATION, seconds=seconds, needs=frozenset(needs), writes=writes)
+        )
+    return fused
+
+
+def _in_order(work: Sequence[Unit]) -> list[Unit]:
+    """Each after all that it needs."""
+    by_name = {u.name: u for u in work}
+    done: dict[str, None] = {}
+    for first in work:
+        due = [first.name]
+        while due:
+            name = due[-1]
+            left = [n for n in by_name[name].needs if n not in done and n in by_name]
+            if left and name not in done:
+                due += left
+            else:
+                done[name] = None
+                due.pop()
+    return [by_name[name] for name in done]
+
+
+def _levels(work: Sequence[Unit]) -> dict[str, int]:
+    level: dict[str, int] = {}
+    for u in _in_order(work):
+        level[u.name] = max((level[n] + (1 if u.pool else 0) for n in u.needs), default=0)
+    return level
+
+
+def _chains(work: Sequence[Unit]) -> dict[str, float]:
+    """For each unit the seconds of the longest chain that ends with it."""
+    chain: dict[str, float] = {}
+    for u in _in_order(work):
+        chain[u.name] = u.seconds + max((chain[n] for n in u.needs), default=0.0)
+    return chain
