@@ -1,12 +1,13 @@
 """A run's work again, in another order or with other caps: the durations are those recorded, the order is schedule.py's
 own, or that of something simpler. Pure; time is simulated.
 
-What is taken over: what each task did (its waits left out), what it waited for, the paths that it locked, and that tasks
-of a batch went together. A batch counts as one slot's work, whatever it took beside it.
+What is taken over: what each task did (its waits left out), what it waited for, the paths that it locked, and that
+tasks of a batch went together. A batch counts as one slot's work, whatever it took beside it.
 """
 
 from __future__ import annotations
 
+import graphlib
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,11 +39,13 @@ class Unit:
 def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Unit]:
     """What ran, as work that can be done again. groups: names that stand for others, as the ledger tells them."""
     of_task: dict[str, str] = {}
+    taken: set[str] = set()
     of_kind: dict[str, list[str]] = defaultdict(list)
     names = []
     for hold in holds:
         name = hold.names[0]
-        name = name if name not in of_task.values() else f"{name}@{hold.start}"
+        name = name if name not in taken else f"{name}@{hold.start}"
+        taken.add(name)
         names.append(name)
         for each in hold.names:
             of_task.setdefault(each, name)
@@ -62,47 +65,37 @@ def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Un
             barriers[need] = Unit(need, None, 0.0, frozenset(each for each in resolved if each))
         return need
 
-    found = []
+    work = []
     expected: dict[str, str] = {}  # name of a leg -> the unit before it
     for name, hold in zip(names, holds, strict=True):
-        needs = {each for need in hold.needs if (each := unit_of(need)) and each != name}
-        if (before := expected.pop(hold.names[0], None)) is not None:
-            needs.add(before)
+        needs = {found for need in hold.needs if (found := unit_of(need)) and found != name}
+        if (leg := expected.pop(hold.names[0], None)) is not None:
+            needs.add(leg)
         if hold.then:
             expected[hold.then] = name
-        work = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
+        seconds = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
         writes = hold.locks.writes | ({_MERGE} if hold.kind == "land" else frozenset())
-        found.append(
-            Unit(
-                name,
-                hold.lane,
-                work,
-                frozenset(needs),
-                hold.kind,
-                hold.scopes[0] if hold.scopes else None,
-                hold.locks.reads,
-                writes,
-                hold.memory,
-            )  # fmt: skip
-        )
-    return [*found, *barriers.values()]
+        scope, reads = hold.scopes[0] if hold.scopes else None, hold.locks.reads
+        work.append(Unit(name, hold.lane, seconds, frozenset(needs), hold.kind, scope, reads, writes, hold.memory))
+    return [*work, *barriers.values()]
 
 
 def two_lanes(work: Sequence[Unit], capacity: Mapping[str, int], serial: bool = False) -> float:
-    """Seconds that the run would take in lanes of these sizes, in the order of schedule.py, which knows no durations when
-    it begins."""
-    return _simulated(work, capacity, _priorities(work), serial)
+    """Seconds that the run would take in lanes of these sizes, in the order of schedule.py, which knows no durations
+    when it begins."""
+    return _makespan(simulated(work, capacity, learning(work), serial))
 
 
 def first_come(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In lanes, in the order in which tasks become ready."""
-    return _simulated(work, capacity, schedule.Priorities(()), False)
+    return _makespan(simulated(work, capacity, schedule.Priorities(())))
 
 
 def coupled(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In slots that do everything, as many as the validation lane has: who generates keeps the slot until that is
     validated."""
-    return _simulated(_fused(work), {VALIDATION: capacity.get(VALIDATION, 1)}, schedule.Priorities(()), False)
+    slots = {VALIDATION: capacity.get(VALIDATION, 1)}
+    return _makespan(simulated(_fused(work), slots, schedule.Priorities(())))
 
 
 def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
@@ -116,7 +109,7 @@ def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
         )
         for n, gate in gates.items()
     ]
-    return _simulated([*held, *ends], capacity, schedule.Priorities(()), False)
+    return _makespan(simulated([*held, *ends], capacity, schedule.Priorities(())))
 
 
 def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str]:
@@ -134,16 +127,18 @@ def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str
     return bounds[name], name
 
 
-def _priorities(work: Sequence[Unit]) -> schedule.Priorities:
+def learning(work: Sequence[Unit]) -> schedule.Priorities:
+    """The order of schedule.py, without durations from before."""
     return schedule.Priorities(
         schedule.Work(u.name, tuple(u.needs), u.kind, u.scope, u.reads | u.writes, None if u.pool else 0.0)
         for u in work
     )
 
 
-def _simulated(
-    work: Sequence[Unit], capacity: Mapping[str, int], priorities: schedule.Priorities, serial: bool
-) -> float:
+def simulated(
+    work: Sequence[Unit], capacity: Mapping[str, int], priorities: schedule.Priorities, serial: bool = False
+) -> dict[str, tuple[float, float]]:
+    """Unit -> when it starts and ends, in seconds since the beginning."""
     by_name = {u.name: u for u in work}
     missing = {u.name: len(u.needs) for u in work}
     waiting: dict[str, list[str]] = defaultdict(list)
@@ -155,6 +150,7 @@ def _simulated(
     ends: list[tuple[float, str]] = []
     in_use = dict.fromkeys(capacity, 0)
     now, order = 0.0, 0
+    times: dict[str, tuple[float, float]] = {}
 
     def free(names: Iterable[str]) -> None:
         nonlocal order
@@ -174,7 +170,8 @@ def _simulated(
             running[name] = start
             if start.pool is not None:
                 in_use[start.pool] += 1
-            heapq.heappush(ends, (now + by_name[name].seconds, name))
+            times[name] = (now, now + by_name[name].seconds)
+            heapq.heappush(ends, (times[name][1], name))
         if not ends:
             raise ValueError(f"tasks wait for each other: {', '.join(sorted(ready))}")
         now = ends[0][0]
@@ -187,7 +184,11 @@ def _simulated(
             for each in waiting[name]:
                 missing[each] -= 1
             free(each for each in waiting[name] if not missing[each])
-    return now
+    return times
+
+
+def _makespan(times: Mapping[str, tuple[float, float]]) -> float:
+    return max((end for _, end in times.values()), default=0.0)
 
 
 def _fused(work: Sequence[Unit]) -> list[Unit]:
@@ -197,15 +198,16 @@ def _fused(work: Sequence[Unit]) -> list[Unit]:
         for need in u.needs:
             after[need].append(u)
     into: dict[str, str] = {}  # name -> the name of the unit that it is part of
+    tails: dict[str, Unit] = {}
     for u in work:
         if u.pool == GENERATION and len(after[u.name]) == 1 and after[u.name][0].pool == VALIDATION:
+            tails[u.name] = after[u.name][0]
             into[after[u.name][0].name] = u.name
-    by_name = {u.name: u for u in work}
     fused = []
     for u in work:
         if u.name in into:
             continue
-        tail = next((by_name[each] for each, first in into.items() if first == u.name), None)
+        tail = tails.get(u.name)
         needs = {into.get(n, n) for n in u.needs | (tail.needs if tail else frozenset())} - {u.name}
         seconds = u.seconds + (tail.seconds if tail else 0.0)
         writes = u.writes | (tail.writes if tail else frozenset())
@@ -218,18 +220,7 @@ def _fused(work: Sequence[Unit]) -> list[Unit]:
 def _in_order(work: Sequence[Unit]) -> list[Unit]:
     """Each after all that it needs."""
     by_name = {u.name: u for u in work}
-    done: dict[str, None] = {}
-    for first in work:
-        due = [first.name]
-        while due:
-            name = due[-1]
-            left = [n for n in by_name[name].needs if n not in done and n in by_name]
-            if left and name not in done:
-                due += left
-            else:
-                done[name] = None
-                due.pop()
-    return [by_name[name] for name in done]
+    return [by_name[name] for name in graphlib.TopologicalSorter({u.name: u.needs for u in work}).static_order()]
 
 
 def _levels(work: Sequence[Unit]) -> dict[str, int]:
