@@ -232,7 +232,7 @@ class Gating:
 
     def _gated(self, name: str, guilty: bool) -> None:
         if not self.look:
-            self.session.ledger.write("gated", task=name, guilty=guilty, at=time.time())
+            self.session.tell("gated", task=name, guilty=guilty, at=time.time())
         self._judged = [*self._judged, guilty][-REMEMBERED:]
         self.gate.rate = observed(sum(self._judged), len(self._judged))
 
@@ -343,7 +343,7 @@ class Gating:
             if verdict is Verdict.UNVERIFIED:
                 self._owed.setdefault(name, tree)
             elif owed := self._owed.pop(name, None):
-                self.session.ledger.write("covered", task=name, unverified=owed, by=tree, verdict=str(verdict))
+                self.session.tell("covered", task=name, unverified=owed, by=tree, verdict=str(verdict))
 
 
 _VERDICTS = {

@@ -305,7 +305,7 @@ class Session:
             self._worktrees = self._stack.enter_context(worktrees.opened())
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
-            self.ledger.write(
+            self.tell(
                 "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
                 selected=len(info.selected), scopes=info.scopes, orphans_ended=ended, calls_waited_for=waited,
                 took_over=dead and dead.get("run"), sandbox=sandbox.missing() or "enforced",
@@ -366,29 +366,29 @@ class Session:
         with contextlib.suppress(OSError, EngineError):  # then the next run looks at everything again
             unchanged.remember(self.home, root, self.info.words, [*self.engine.installed(root), *declared], said)
 
+    def tell(self, event: str, **fields: Any) -> None:
+        """An event: to those who ask how this run went, and to the ledger."""
+        self.events.append({"event": event, **fields})
+        self.ledger.write(event, **fields)
+
     def record(self, event: Mapping[str, object]) -> None:
-        self.events.append({"event": "attempt", **event})
-        self.ledger.write("attempt", **event)
+        self.tell("attempt", **event)
         peak = event.get("peak_bytes")
         if isinstance(peak, int) and peak > (self.engine_peak_bytes or 0):
             write_bytes(self._peak, str(peak).encode())
 
     def call(self, **fields: Any) -> None:
         """One call to a model, as the provider's envelope accounts for it."""
-        self.events.append({"event": "call", **fields})
-        self.ledger.write("call", **fields)
+        self.tell("call", **fields)
 
     def condition(self, task: str, phase: str, judged: Judged, started: float, ended: float) -> None:
         """One condition of a check, judged."""
         said = {"name": judged.name, "outcome": str(judged.outcome), "said": judged.detail.split("\n")[0]}
-        event = {"scope": task, "phase": phase, **said, "started": started, "ended": ended}
-        self.events.append({"event": "condition", **event})
-        self.ledger.write("condition", **event)
+        self.tell("condition", scope=task, phase=phase, **said, started=started, ended=ended)
 
     def build(self, **fields: Any) -> None:
         """One build of the gate, or what was known of one."""
-        self.events.append({"event": "build", **fields})
-        self.ledger.write("build", **fields)
+        self.tell("build", **fields)
 
     def accounted(self, reply: str, since: float) -> bool:
         """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""
@@ -398,7 +398,7 @@ class Session:
     def drop(self, scope: str, round_: int, dropped: Iterable[Dropped]) -> None:
         """Candidates that did not become tests, each with its outcome."""
         for d in dropped:
-            self.ledger.write(
+            self.tell(
                 "candidate-dropped", scope=scope, round=round_, title=d.title, outcome=d.outcome,
                 reason=d.reason.split("\n")[0],
             )  # fmt: skip
@@ -409,7 +409,7 @@ class Session:
             status, text = self._close(self, result, interrupted)
             if status == 0 and not interrupted:
                 self._remember(text)
-            self.ledger.write("run-ended", at=time.time(), status=status, interrupted=interrupted)
+            self.tell("run-ended", at=time.time(), status=status, interrupted=interrupted)
             if "measuring" in self.__dict__:
                 self.measuring.cache.shrink()
             return status, text

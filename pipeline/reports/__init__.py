@@ -11,7 +11,7 @@ from doit.exceptions import TaskFailed
 
 from pipeline.action import Step
 from pipeline.model import VALIDATION
-from pipeline.reports import changes, endings, lints, plan, proofs, summary
+from pipeline.reports import changes, endings, figures, lints, plan, proofs, summary, times
 from pipeline.session import Session
 
 
@@ -20,6 +20,8 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
 
     def report(check: bool) -> TaskFailed | None:
         print(_text(session, summary.all_outcomes(session), changes.all_outcomes(session)))
+        if (found := figures.of(summary.events_of(session))) is not None:
+            print("", *times.text(found[0]), sep="\n")
         if not check:
             return None
         said, good = endings.of_last_run(session)
@@ -111,7 +113,7 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     tasks = changes.outcomes_of_run(session, interrupted)
     outcomes = [*scopes, *tasks]
     for o in outcomes:
-        session.ledger.write("ending", scope=o.scope, ending=o.ending, why=o.why)
+        session.tell("ending", scope=o.scope, ending=o.ending, why=o.why)
     taken_on = session.info.scopes if session.info else ()
     wrong = endings.unended(taken_on, [o.scope for o in outcomes])
     selected = session.info.selected if session.info else ()

@@ -17,9 +17,9 @@ from pipeline.reports.summary import (
     ScopeOutcome,
     blocker,
     events_of,
-    table,
     tokens_of,
 )
+from pipeline.reports.tables import table
 from pipeline.results import Outcome, find
 from pipeline.session import Session
 

@@ -8,7 +8,7 @@ from typing import cast
 from pipeline.engines import EngineError
 from pipeline.host import Attempt, Performer, Slot
 from pipeline.recheck import UNPROVED, Finding, Recheck, Rechecked
-from pipeline.reports.summary import table
+from pipeline.reports.tables import table
 from pipeline.results import Outcome
 from pipeline.session import Session
 from pipeline.worktree import GitError

@@ -8,11 +8,13 @@ from typing import Any
 
 import attrs
 
-from pipeline import ledger, sandbox
+from pipeline import ledger, sandbox, timeline
 from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
-from pipeline.model import VALIDATION, Scope
+from pipeline.model import Scope
 from pipeline.mutants import Score, Status, is_survivor, score
+from pipeline.reports import figures, times
+from pipeline.reports.tables import table
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
 from pipeline.store import digest
@@ -20,7 +22,6 @@ from pipeline.store import digest
 FAILED, PARKED, NOT_REACHED, HELD = "failed", "parked", "not reached", "held"
 LANDED, EXHAUSTED, CONVERGED, MEASURED = "landed", "exhausted", "converged", "measured"
 NEEDS_A_PERSON = (FAILED, PARKED, NOT_REACHED)
-THRESHOLD = 0.35  # of f: from there on two lanes are worth having
 
 
 @attrs.frozen
@@ -286,19 +287,6 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the columns under each other; the first and the last to the left."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    left = {0, len(widths) - 1}
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(w) if i in left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
 def events_of(session: Session) -> list[Mapping[str, Any]]:
     """The events of the run that is ending, else of the last one in the ledger that ran anything."""
     if session.info is not None:
@@ -322,28 +310,17 @@ def lanes(session: Session) -> list[str]:
     """What ran in each lane, f and the ceiling on what two lanes can gain."""
     events = events_of(session)
     ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
-    if not ran:
+    found = timeline.of(events)
+    if found is None:
         return ["nothing to do: 0 engine runs, 0 calls"]
-    # The tasks of a set share one slot and one span of time.
-    spans = {(e["lane"], e.get("slot"), e["started"], e["ended"]) for e in ran if e["lane"] == VALIDATION}
-    built = [e for e in events if e["event"] == "build" and not e["cached"]]  # in slots of validation
-    v = sum(ended - started for _, _, started, ended in spans) - sum(e.get("lock_wait") or 0.0 for e in ran)
-    v += sum(e["ended"] - e["started"] for e in built)
-    calls = [e for e in events if e["event"] == "call" and e.get("started")]
-    g = sum(e["ended"] - e["started"] for e in calls)
+    share = figures.shares(events, found)
+    built = [e for e in events if e["event"] == "build" and not e["cached"]]
+    calls = sum(e["event"] == "call" and bool(e.get("started")) for e in events)
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
     runs = len({(e.get("slot"), e["started"]) for e in ran if e.get("engine_run")})
-    lanes = f"validation {v:.1f} s with {runs} engine runs, generation {g:.1f} s with {len(calls)} calls"
+    lanes = f"validation {share.v:.1f} s with {runs} engine runs, generation {share.g:.1f} s with {calls} calls"
     waited = sum(e.get("waited") or 0.0 for e in ran)
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
     landed = sum(e["event"] == "gated" and not e["guilty"] for e in events)
     lanes += f", {len(built)} builds at the gate for {landed} changes that landed" if built else ""
-    said = [f"{wall:.1f} s for {len(ran)} tasks: {lanes}"]
-    if g > 0 and v > 0:
-        f = g / (g + v)
-        verdict = "two lanes are worth having" if f >= THRESHOLD else "one lane would do"
-        said.append(
-            f"f = g / (g + v) = {f:.2f} (from {THRESHOLD} on two lanes pay: {verdict}); "
-            f"ceiling 1 / (1 - f) = {1 / (1 - f):.2f} times"
-        )
-    return said
+    return [f"{wall:.1f} s for {len(ran)} tasks: {lanes}", *times.shares(share)]

@@ -1,0 +1,134 @@
+"""Where the time and the tokens of a run went, as text."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipeline.reports.figures import FIRST_COME, THRESHOLD, Figures, Row, Shares, Spent, Verdict
+from pipeline.reports.tables import table
+
+MOST = 8  # rows of a kind that are shown one by one
+_SORTS = ("useful", "recovery", "rerun", "wait", "idle")
+
+
+def text(figures: Figures) -> list[str]:
+    """All of it, for `doit report`."""
+    said = [f"Where the time went, {figures.wall:.1f} s by the clock{_killed(figures)}:", ""]
+    for lane in figures.lanes:
+        said.append(f"{lane.name}: {lane.slots} slots × {figures.wall:.1f} s = {lane.seconds:.1f} s")
+        said += table(list(_shown(lane.rows, lane.seconds)), left=(0, 3))
+        said.append("")
+    together = sorted(figures.together.items(), key=lambda item: -item[1])
+    said.append("at work by the clock: " + ", ".join(f"{lanes} {seconds:.1f} s" for lanes, seconds in together))
+    if figures.agents:
+        said.append(
+            f"agents and models: {figures.agents / 60:.1f} min of work in {figures.wall / 60:.1f} min by the clock"
+        )
+    said += ["", *_scopes(figures.scopes)]
+    if figures.spent:
+        said += ["", *_tokens(figures.spent)]
+    return [*said, "", *shares(figures.shares), *verdict(figures.verdict)]
+
+
+def _killed(figures: Figures) -> str:
+    return " until its last event: it was killed" if figures.killed else ""
+
+
+def _shown(rows: Sequence[Row], whole: float) -> Iterable[list[str]]:
+    for sort in _SORTS:
+        of = [row for row in rows if row.sort == sort]
+        for row in of[:MOST]:
+            yield [f"  {row.seconds:.1f} s", f"{row.seconds / whole:.1%}", sort, _named(row)]
+        if rest := sum(row.seconds for row in of[MOST:]):
+            yield [f"  {rest:.1f} s", f"{rest / whole:.1%}", sort, f"{len(of) - MOST} more"]
+
+
+def _named(row: Row) -> str:
+    return f"{row.label}: {row.cause}" if row.cause else row.label
+
+
+def _scopes(scopes: Mapping[str, Sequence[Row]]) -> list[str]:
+    """One line a scope: its work, and what it waited for. Each sums to the wall clock."""
+    if not scopes:
+        return []
+    sums: dict[str, dict[str, float]] = {}
+    for scope, rows in scopes.items():
+        sums[scope] = defaultdict(float)
+        for row in rows:
+            label = row.label if row.sort in ("wait", "idle") else "work" if row.sort == "useful" else row.sort
+            sums[scope][label] += row.seconds
+    labels = sorted({label for each in sums.values() for label in each}, key=lambda label: (label != "work", label))
+    head = ["seconds of scope", *labels]
+    lines = [
+        [scope, *(f"{each[label]:.1f}" if label in each else "" for label in labels)] for scope, each in sums.items()
+    ]
+    return table([head, *lines], left=(0,))
+
+
+def _tokens(spent: Sequence[Spent]) -> list[str]:
+    head = [
+        "tokens of scope",
+        "round",
+        "model",
+        "calls",
+        "fresh",
+        "cache write",
+        "cache read",
+        "output",
+        "USD",
+        "kills",
+    ]
+    lines = [[*_whose(s), *_counts(s), str(s.kills) if s.round is not None else ""] for s in spent]
+    said = table([head, *lines], left=(0, 2))
+    kills = sum({(s.scope, s.round): s.kills for s in spent}.values())
+    tokens = sum(s.tokens for s in spent)
+    if kills and tokens:
+        said.append(
+            f"{tokens / kills:,.0f} tokens a kill ({kills} kills by {tokens:,} tokens; a cache's reads not counted)"
+        )
+    for s in spent:
+        if s.nothing_for:
+            paid = f"{s.tokens:,} tokens" if s.measured else f"{s.calls} calls"
+            said.append(f"{s.scope}, round {s.round}: {paid} bought nothing: {s.nothing_for}")
+    return said
+
+
+def _whose(of: Spent) -> list[str]:
+    return [of.scope, "" if of.round is None else str(of.round), of.model or "not told", str(of.calls)]
+
+
+def _counts(of: Spent) -> list[str]:
+    counts = (of.fresh_input, of.cache_write, of.cache_read, of.output)
+    cost = "not measured" if of.cost is None else f"{of.cost:.4f}"
+    return [*(f"{n:,}" if of.measured else "not measured" for n in counts), cost]
+
+
+def shares(of: Shares) -> list[str]:
+    """f, and what two lanes can gain at the most; nothing where one of them had nothing to do."""
+    if of.f is None or of.ceiling is None:
+        return []
+    verdict = "two lanes are worth having" if of.f >= THRESHOLD else "one lane would do"
+    said = [
+        f"f = g / (g + v) = {of.f:.2f} (from {THRESHOLD} on two lanes pay: {verdict}); "
+        f"ceiling 1 / (1 - f) = {of.ceiling:.2f} times"
+    ]
+    if of.spread and of.spread[0] < of.spread[2]:
+        least, median, most = of.spread
+        said.append(f"f by scope and round: from {least:.2f} to {most:.2f}, median {median:.2f}")
+    return said
+
+
+def verdict(of: Verdict) -> list[str]:
+    """What the two lanes and their order were worth."""
+    said = [f"it took {of.took:.1f} s; no order is faster than {of.bound:.1f} s ({of.bound_by})"]
+    if of.replays:
+        best = next(iter(of.replays.values()))
+        said.append(f"the same work in other orders (estimated: {of.how}):")
+        said += [f"  {seconds:8.1f} s  {policy}" for policy, seconds in of.replays.items()]
+        coupled = next(seconds for policy, seconds in of.replays.items() if policy.startswith("coupled"))
+        first = of.replays[FIRST_COME]
+        said.append(
+            f"two lanes saved {coupled - best:.1f} s of {coupled:.1f}; their order {first - best:.1f} s of them"
+        )
+    return said
