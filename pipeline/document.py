@@ -4,6 +4,7 @@ Knows the shape of the document, not what its parts have to do with one another:
 """
 
 import inspect
+import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -396,7 +397,7 @@ def _without(data: Any, where: Where) -> Any:
 # --- Document → JSON Schema -------------------------------------------------------------------------------------------
 
 
-_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean"}
+_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number", type(None): "null"}
 
 
 def schema() -> dict[str, Any]:
@@ -418,8 +419,12 @@ def schema_of(type_: Any) -> dict[str, Any]:
         if short := kinds.marker(type_, Short):
             inner = {"anyOf": [inner["properties"][short.key], inner]}
         return {"description": described, **inner} if described else inner
+    if typing.get_origin(type_) in (typing.Union, types.UnionType):
+        return {"anyOf": [schema_of(each) for each in type_.__args__]}
     if typing.get_origin(type_) is tuple:
-        return {"type": "array", "items": schema_of(type_.__args__[0])}
+        first, *rest = type_.__args__
+        long = {} if rest == [...] else {"minItems": len(rest) + 1, "maxItems": len(rest) + 1}
+        return {"type": "array", "items": schema_of(first), **long}
     if typing.get_origin(type_) is Mapping:
         key, value = type_.__args__
         return {"type": "object", "propertyNames": schema_of(key), "additionalProperties": schema_of(value)}

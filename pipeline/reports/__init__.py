@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 from doit import runner
 from doit.exceptions import TaskFailed
 
 from pipeline.action import Step
 from pipeline.model import VALIDATION
-from pipeline.reports import changes, endings, figures, lints, plan, proofs, summary, times
+from pipeline.reports import asked, changes, endings, lints, plan, proofs, summary
 from pipeline.session import Session
 
 
 def tasks(session: Session) -> Iterator[dict[str, Any]]:
     """The reports as doit tasks. They read targets and ledger, and take no slot and no lock; `prove` takes both."""
 
-    def report(check: bool) -> TaskFailed | None:
-        print(_text(session, summary.all_outcomes(session), changes.all_outcomes(session)))
-        if (found := figures.of(summary.events_of(session))) is not None:
-            print("", *times.text(found[0]), sep="\n")
-        if not check:
-            return None
-        said, good = endings.of_last_run(session)
-        print("", *said, sep="\n")
-        return None if good else TaskFailed("somebody is needed", report=False)
+    def report(
+        check: bool, json: bool, markdown: bool, junit: bool, elements: bool, since: str, what_if: bool
+    ) -> TaskFailed | None:
+        from pipeline.reports.answer import answer
+
+        status = answer(session, asked.Asked(check, json, markdown, junit, elements, since, what_if))
+        return TaskFailed("", report=False) if status else None
 
     def show_plan(
         scope: str,
@@ -56,17 +55,9 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     }
     yield {
         "basename": "report",
-        "doc": "how every scope stands, and what the last run took; --check: exit 1 if a scope needs a person",
+        "doc": "how every scope stands, and where the last run's time and tokens went; --json, --markdown, --junit",
         "actions": [report],
-        "params": [
-            {
-                "name": "check",
-                "long": "check",
-                "type": bool,
-                "default": False,
-                "help": "exit 1 unless every scope that the last run took on has one ending, and none needs a person",
-            }
-        ],
+        "params": [dict(param) for param in asked.PARAMS],
         "verbosity": 2,
         "meta": {"report": True},
     }
@@ -113,21 +104,14 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     tasks = changes.outcomes_of_run(session, interrupted)
     outcomes = [*scopes, *tasks]
     for o in outcomes:
-        session.tell("ending", scope=o.scope, ending=o.ending, why=o.why)
+        after = attrs.asdict(o.after) if o.after else None
+        session.tell("ending", scope=o.scope, ending=o.ending, why=o.why, after=after)
     taken_on = session.info.scopes if session.info else ()
     wrong = endings.unended(taken_on, [o.scope for o in outcomes])
     selected = session.info.selected if session.info else ()
     looks, owed = changes.looks(session, selected)
     someone = owed or any(o.needs_a_person for o in outcomes)
     status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
-    said = [_text(session, scopes, tasks)] if outcomes else []
+    said = [changes.text_of_all(session, scopes, tasks)] if outcomes else []
     said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])
-
-
-def _text(session: Session, scopes: Sequence[summary.ScopeOutcome], tasks: Sequence[summary.ScopeOutcome]) -> str:
-    """What there is to say of scopes and of agents' tasks; of either where there is one, and of scopes where there is
-    neither."""
-    said = [summary.text(session, scopes)] if scopes or not tasks else []
-    said += [changes.text(session, tasks)] if tasks else []
-    return "\n".join([*said, *summary.lanes(session)])

@@ -17,8 +17,10 @@ from pipeline.reports.summary import (
     ScopeOutcome,
     blocker,
     events_of,
+    lanes,
     tokens_of,
 )
+from pipeline.reports.summary import text as scopes_text
 from pipeline.reports.tables import table
 from pipeline.results import Outcome, find
 from pipeline.session import Session
@@ -125,3 +127,11 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
             first, *rest = o.why.split("\n")
             said += [f"{o.scope}: {o.ending}: {first}", *(f"    {line}" for line in rest[:12])]
     return "\n".join([*said, *looks(session)[0], *phases.text(events)])
+
+
+def text_of_all(session: Session, scopes: Sequence[ScopeOutcome], tasks: Sequence[ScopeOutcome]) -> str:
+    """What there is to say of scopes and of agents' tasks; of either where there is one, and of scopes where there is
+    neither."""
+    said = [scopes_text(session, scopes)] if scopes or not tasks else []
+    said += [text(session, tasks)] if tasks else []
+    return "\n".join([*said, *lanes(session)])

@@ -19,6 +19,7 @@ from pipeline.timeline import Timeline, What
 
 THRESHOLD = 0.35  # of f, from which on two lanes are worth having
 FIRST_COME = "two lanes, first come"
+HOW = "recorded durations in simulated time, a batch as one piece of work"
 MOST_REPLAYED = 3000  # tasks; a replay of more takes longer than anybody waits for a report
 Event = Mapping[str, Any]
 
@@ -90,7 +91,7 @@ class Verdict:
     bound: float  # no order is faster; estimated from the durations that were recorded
     bound_by: str
     replays: Mapping[str, float]  # policy -> seconds, estimated: simulated with the recorded durations
-    how: str = "recorded durations in simulated time, a batch as one piece of work"
+    how: str = HOW
 
 
 @attrs.frozen

@@ -253,8 +253,7 @@ def _row(o: ScopeOutcome, tokens: int | None) -> list[str]:
 
 
 def _total(outcomes: Sequence[ScopeOutcome], tokens: Mapping[str, int]) -> list[str]:
-    before = _sum(o.before for o in outcomes)
-    after = _sum(o.after for o in outcomes)
+    before, after = total(o.before for o in outcomes) or Score(), total(o.after for o in outcomes) or Score()
     endings = [o.ending for o in outcomes]
     counted = ", ".join(f"{endings.count(e)} {e}" for e in dict.fromkeys(sorted(endings)))
     spent = f"{sum(tokens.values()):,}" if tokens else ""
@@ -270,13 +269,10 @@ def _scores(before: Score, after: Score) -> list[str]:
     ]
 
 
-def _sum(scores: Iterable[Score | None]) -> Score:
-    total = Score()
-    for each in scores:
-        if each is not None:
-            added = {k: v + getattr(each, k) for k, v in attrs.asdict(total).items()}
-            total = Score(**added)
-    return total
+def total(scores: Iterable[Score | None]) -> Score | None:
+    """All of them together; None where there is none."""
+    known = [attrs.asdict(each) for each in scores if each is not None]
+    return Score(**{name: sum(each[name] for each in known) for name in known[0]}) if known else None
 
 
 def _change(before: float | None, after: float | None) -> str:
@@ -291,9 +287,13 @@ def events_of(session: Session) -> list[Mapping[str, Any]]:
     """The events of the run that is ending, else of the last one in the ledger that ran anything."""
     if session.info is not None:
         return session.events
-    everything = list(ledger.events(session.ledger_path))
-    run = next((e["run"] for e in reversed(everything) if e["event"] == "attempt" and e["lane"] is not None), "")
-    return [e for e in everything if e["run"] == run]
+    return last_run(list(ledger.events(session.ledger_path)))
+
+
+def last_run(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The events of the last run that ran anything."""
+    run = next((e["run"] for e in reversed(events) if e["event"] == "attempt" and e["lane"] is not None), "")
+    return [e for e in events if e["run"] == run]
 
 
 def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -1,0 +1,125 @@
+"""`doit report`: how everything stands, where the time and the tokens went, in the form that was asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+import attrs
+from doit import get_var
+
+from pipeline import ledger
+from pipeline.model import VALIDATION
+from pipeline.reports import changes, endings, figures, machine, summary, times, whole
+from pipeline.reports.asked import FORMS, Asked
+from pipeline.reports.tables import table
+from pipeline.session import Session
+
+
+class Wrong(Exception):
+    """What was asked for cannot be had: worded for people."""
+
+
+def answer(session: Session, asked: Asked) -> int:
+    """Print it; the exit status."""
+    try:
+        return _answer(session, asked)
+    except Wrong as error:
+        sys.stderr.write(f"doit report: {error}\n")
+        return 1
+
+
+def _answer(session: Session, asked: Asked) -> int:
+    forms = [name for name in FORMS if getattr(asked, name)]
+    if len(forms) > 1:
+        raise Wrong(f"--{forms[0]} and --{forms[1]} are two documents: ask for one of them")
+    if asked.what_if:
+        print(_what_if(session))
+        return 0
+    if asked.elements:
+        print(json.dumps(machine.elements(session), ensure_ascii=False))
+        return 0
+    if forms or asked.since:
+        report, _ = whole.of(session)
+        report = attrs.evolve(report, runs=_since(report.runs, asked.since))
+        if not forms:
+            print("\n".join(_runs(report.runs)))
+            return 0
+        as_text = {"json": machine.as_json, "markdown": machine.as_markdown, "junit": machine.as_junit}[forms[0]]
+        print(as_text(report).rstrip("\n"))
+        return 0
+    return _plain(session, asked.check)
+
+
+def _plain(session: Session, check: bool) -> int:
+    print(changes.text_of_all(session, summary.all_outcomes(session), changes.all_outcomes(session)))
+    if (found := figures.of(summary.events_of(session))) is not None:
+        print("", *times.text(found[0]), sep="\n")
+    if not check:
+        return 0
+    said, good = endings.of_last_run(session)
+    print("", *said, sep="\n")
+    return 0 if good else 1
+
+
+def _what_if(session: Session) -> str:
+    events = summary.last_run(list(ledger.events(session.ledger_path)))
+    lanes = _caps({"n": VALIDATION, **{pool: pool for pool in session.pools}})
+    taken = figures.what_if(events, lanes)
+    if taken is None:
+        return "no run of the ledger ran anything: there is nothing to replay"
+    seconds, as_it_was = taken
+    asked = ", ".join(f"{pool} {slots}" for pool, slots in lanes.items())
+    return (
+        f"{seconds:.1f} s with {asked}; {as_it_was:.1f} s with the caps that it had "
+        f"(estimated: {figures.HOW}; more at once may slow each down)"
+    )
+
+
+def _caps(pools: Mapping[str, str]) -> dict[str, int]:
+    """pools: what each is called on the command line -> its name. doit takes NAME=VALUE there for a variable."""
+    said = ",".join(f"{name}={value}" for name in pools if (value := get_var(name)) is not None)
+    caps = {}
+    for part in said.split(","):
+        name, _, value = (each.strip() for each in part.partition("="))
+        if name not in pools or not value.isdecimal() or int(value) < 1:
+            what = f"{part!r} is no such thing" if part else "nothing was said"
+            raise Wrong(f"--what-if takes POOL=SLOTS,..., and {what}; pools: {', '.join(pools)}")
+        caps[pools[name]] = int(value)
+    return caps
+
+
+def _since(runs: Sequence[whole.Run], since: str) -> tuple[whole.Run, ...]:
+    if not since:
+        return tuple(runs)
+    at = next((i for i, run in enumerate(runs) if run.run.startswith(since)), None)
+    if at is None:
+        last = ", ".join(run.run for run in runs[-3:]) or "none"
+        raise Wrong(f"--since {since}: no run of that name; the last ones: {last}")
+    return tuple(runs[at:])
+
+
+def _runs(runs: Sequence[whole.Run]) -> list[str]:
+    rows = [["run", "minutes", "tasks", "tokens", "USD", "landed", "survivors", "honest %", "exit"]]
+    for run in runs:
+        minutes = "" if run.started is None or run.ended is None else f"{(run.ended - run.started) / 60:.1f}"
+        rows.append(
+            [
+                run.run, minutes, str(run.tasks), f"{run.tokens:,}", _cost(run.cost), str(run.landed),
+                "" if run.survivors is None else str(run.survivors), "" if run.honest is None else f"{run.honest:.1f}",
+                "killed, or running" if run.status is None else str(run.status),
+            ]
+        )  # fmt: skip
+    costs = [run.cost for run in runs]
+    cost = None if None in costs else sum(each for each in costs if each is not None)
+    whole_minutes = sum(
+        (run.ended - run.started) / 60 for run in runs if run.started is not None and run.ended is not None
+    )
+    tasks, tokens = sum(run.tasks for run in runs), sum(run.tokens for run in runs)
+    rows.append(["all", f"{whole_minutes:.1f}", str(tasks), f"{tokens:,}", _cost(cost), "", "", "", ""])
+    return table(rows)
+
+
+def _cost(cost: float | None) -> str:
+    return "not measured" if cost is None else f"{cost:.2f}"

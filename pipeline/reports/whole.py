@@ -1,0 +1,215 @@
+"""All that there is to report, as one value: what the targets say now, and what the last run's events come to. The
+forms that machines and browsers read (machine.py, page.py) are made of it, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import attrs
+
+from pipeline import ledger
+from pipeline.equivalent import possibly_equivalent
+from pipeline.landing import Refused
+from pipeline.measuring import Baseline
+from pipeline.model import Scope
+from pipeline.mutants import Mutant, Score, is_survivor
+from pipeline.reports import changes, figures, summary
+from pipeline.reports.figures import Figures
+from pipeline.results import Candidates, Landed, Proofs, find
+from pipeline.session import Session
+from pipeline.timeline import Timeline
+from pipeline.worktree import GitError
+
+
+@attrs.frozen
+class Scores:
+    """Of a scope, or of all of them, at one state."""
+
+    mutants: Annotated[int, "All that the engine made, errors and ignored ones included"]
+    survivors: Annotated[int, "Survived and NoCoverage, after the audit"]
+    timeouts: Annotated[int, "Detected by nothing but a time limit"]
+    score: Annotated[float | None, "Mutation score in percent: detected / valid; null where there is nothing to score"]
+    honest: Annotated[float | None, "Killed / (Killed + Survived + NoCoverage) in percent: no credit for a timeout"]
+
+    @classmethod
+    def of(cls, score: Score) -> Scores:
+        return cls(score.total, score.survivors, score.timeout, score.mutation, score.honest)
+
+
+@attrs.frozen
+class Killed:
+    """A mutant that a landed test kills."""
+
+    file: str
+    line: int
+    mutator: str
+    original: str
+    replacement: str
+    how: Annotated[str, "assertion, exception out of the code under test, or engine"]
+
+
+@attrs.frozen
+class LandedTest:
+    title: str
+    file: Annotated[str, "The test file it stands in"]
+    code: str
+    origin: Annotated[str, "The generator that wrote it"]
+    kills: tuple[Killed, ...]
+
+
+@attrs.frozen
+class Left:
+    """A survivor that is left."""
+
+    file: str
+    line: int
+    mutator: str
+    original: str
+    replacement: str
+    status: Annotated[str, "Survived or NoCoverage"]
+    possibly_equivalent: Annotated[bool, "No input told it apart, or three candidates failed to kill it"]
+    why: Annotated[str, "What search found out about it; empty where nothing"]
+
+
+@attrs.frozen
+class ScopeReport:
+    scope: str
+    ending: Annotated[str, "failed, parked, not reached, held, landed, exhausted, converged"]
+    why: str
+    needs_a_person: bool
+    before: Scores | None
+    after: Scores | None
+    confirmed: Annotated[bool, "Whether `after` is the engine's own word on what has landed; else it follows of proofs"]
+    false_survivors: Annotated[int, "Survivors of the engine's that a fresh process kills with the existing tests"]
+    tests: tuple[LandedTest, ...]
+    survivors: tuple[Left, ...]
+    disagreements: Annotated[tuple[str, ...], "Mutants on which the engine disagrees with a proof"]
+    dropped: Annotated[Mapping[str, int], "Outcome -> candidates of models that came to that"]
+
+
+@attrs.frozen
+class TaskReport:
+    """An agent's task."""
+
+    task: str
+    ending: str
+    why: str
+    needs_a_person: bool
+
+
+@attrs.frozen
+class Run:
+    """One run of the ledger."""
+
+    run: str
+    started: Annotated[float | None, "Seconds since the epoch"]
+    ended: Annotated[float | None, "null: it was killed, or is running"]
+    status: Annotated[int | None, "Exit status"]
+    tasks: Annotated[int, "That did something in a lane"]
+    tokens: Annotated[int, "Fresh input, cache writes and output, by the envelopes"]
+    cost: Annotated[float | None, "USD; null where an envelope did not say"]
+    landed: Annotated[int, "Scopes and tasks that ended as landed"]
+    survivors: Annotated[int | None, "Of the scopes it took on, after it; null where that was not said"]
+    honest: Annotated[float | None, "Honest score of those scopes after it, in percent"]
+
+
+@attrs.frozen
+class Report:
+    """What `doit report --json` prints."""
+
+    version: Annotated[int, "Of this format: 1"]
+    branch: Annotated[str, "Where tests land"]
+    before: Scores | None
+    after: Scores | None
+    scopes: tuple[ScopeReport, ...]
+    tasks: tuple[TaskReport, ...]
+    figures: Annotated[Figures | None, "Of the last run in which anything ran; null where there is none"]
+    runs: Annotated[tuple[Run, ...], "All runs of this cache, oldest first"]
+
+
+def of(session: Session) -> tuple[Report, Timeline | None]:
+    """The report, and the timeline of the run that its figures are of."""
+    events = list(ledger.events(session.ledger_path))
+    found = figures.of(summary.last_run(events))
+    outcomes = summary.all_outcomes(session)
+    scopes = tuple(_scope(session, scope, o) for scope, o in zip(session.plan.scopes, outcomes, strict=True))
+    tasks = tuple(TaskReport(o.scope, o.ending, o.why, o.needs_a_person) for o in changes.all_outcomes(session))
+    before, after = (summary.total(each) for each in ([o.before for o in outcomes], [o.after for o in outcomes]))
+    report = Report(
+        1, _branch(session), Scores.of(before) if before else None, Scores.of(after) if after else None,
+        scopes, tasks, found[0] if found else None, tuple(_runs(events)),
+    )  # fmt: skip
+    return report, found[1] if found else None
+
+
+def _branch(session: Session) -> str:
+    """Its name, or how the plan spells it where there is none: no commit, no branch checked out."""
+    try:
+        return session.landing_name
+    except (Refused, GitError):
+        return session.plan.land.branch
+
+
+def _scope(session: Session, scope: Scope, outcome: summary.ScopeOutcome) -> ScopeReport:
+    def read(name: str, type_: type[Any]) -> Any:
+        return find(session.target(scope.name, name), type_)
+
+    rounds = range(session.plan.generate.last_round + 1)
+    baseline: Baseline | None = read("baseline.json", Baseline)
+    landed: Landed | None = read("landed.json", Landed)
+    proofs: list[Proofs] = [p for r in rounds if (p := read(f"proofs.{r}.json", Proofs))]
+    candidates: list[Candidates] = [c for r in rounds if (c := read(f"candidates.{r}.json", Candidates))]
+    mutants = {m.key: m for m in baseline.mutants} if baseline else {}
+    titles = set(landed.titles) if landed else set()
+    tests = tuple(
+        LandedTest(
+            p.test.title, scope.write, p.test.code, p.test.origin,
+            tuple(_killed(mutants[key], how) for key, how in p.how.items() if key in mutants),
+        )
+        for each in proofs
+        for p in each.proved
+        if p.test.title in titles
+    )  # fmt: skip
+    killed = {key for each in proofs for p in each.proved if p.test.title in titles for key in p.how}
+    equivalent = possibly_equivalent(candidates, proofs)
+    unreached = candidates[0].unreached if candidates else {}
+    left = tuple(
+        Left(
+            m.file, m.line, m.mutator, m.original, m.replacement, str(m.final), m.key in equivalent,
+            unreached.get(m.key, ""),
+        )
+        for m in mutants.values()
+        if is_survivor(m.final) and m.key not in killed
+    )  # fmt: skip
+    return ScopeReport(
+        scope.name, outcome.ending, outcome.why, outcome.needs_a_person,
+        Scores.of(outcome.before) if outcome.before else None, Scores.of(outcome.after) if outcome.after else None,
+        outcome.confirmed, outcome.false_survivors, tests, left, outcome.disagreements, outcome.dropped,
+    )  # fmt: skip
+
+
+def _killed(mutant: Mutant, how: str) -> Killed:
+    return Killed(mutant.file, mutant.line, mutant.mutator, mutant.original, mutant.replacement, how)
+
+
+def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
+    by_run: dict[str, list[Mapping[str, Any]]] = {}
+    for e in events:
+        by_run.setdefault(str(e.get("run", "")), []).append(e)
+    for run, of_run in by_run.items():
+        began = next((e for e in of_run if e["event"] == "run-started"), None)
+        ended = next((e for e in of_run if e["event"] == "run-ended"), None)
+        endings = [e for e in of_run if e["event"] == "ending"]
+        calls = [e.get("tokens") or {} for e in of_run if e["event"] == "call"]
+        costs = [t.get("cost") for t in calls]
+        afters = [Score(**e["after"]) for e in endings if e.get("after")]
+        after = summary.total(afters) if len(afters) == len(endings) else None
+        yield Run(
+            run, began["at"] if began else None, ended["at"] if ended else None, ended["status"] if ended else None,
+            sum(e["event"] == "attempt" and e.get("lane") is not None for e in of_run),
+            sum(t.get(name, 0) for t in calls for name in ("fresh_input", "cache_write", "output")),
+            None if None in costs else sum(c for c in costs if c is not None),
+            sum(e["ending"] == summary.LANDED for e in endings),
+            after.survivors if after else None, after.honest if after else None,
+        )  # fmt: skip
