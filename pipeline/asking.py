@@ -184,7 +184,10 @@ class Round:
                 return generator.call(text, cwd=Path(empty), out_file=out_file, timeout=config.time_limit)
 
         program = " ".join((config.use, *config.run))
-        return name, Call(self.session, name, program, generator, about, lambda: {"ask": _reread(ask)}), make
+        call = Call(
+            self.session, name, program, generator, about, lambda: {"ask": _reread(ask)}, barred=self.session.spent_out
+        )
+        return name, call, make
 
     def _answered(self, name: str, identity: Mapping[str, str]) -> None:
         """Remember for each question of a reply that this answered it: one attempt, whichever round it was made in."""

@@ -42,6 +42,7 @@ class Call:
     over: Callable[[], object] = lambda: (
         None
     )  # once what the call left is kept, or is of no use; under the reply's lock
+    barred: Callable[[], str | None] = lambda: None  # why no call is made now
 
     def reply(self, make: Make) -> Reply:
         """The kept reply where there is one of use (its tokens None: nothing was spent), else that of a call."""
@@ -52,6 +53,8 @@ class Call:
             if (stopped := self.session.stopped.get(self.program)) is not None:
                 outcome, why = stopped
                 return Reply(outcome, detail=f"not asked any more: {why}")
+            if (spent := self.barred()) is not None:
+                return Reply(Outcome.OVER_BUDGET, detail=spent)
             started = time.time()
             try:
                 finished = make(replies.raw(self.name))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source
+from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source, wishes
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
 from .kinds import OURS
@@ -129,6 +129,7 @@ def _plan(
                 for g in doc.generate.with_
             ),
             doc.generate.rounds,
+            model.Budget(**attrs.asdict(doc.generate.budget)),
         ),
         land=model.LandConfig(**attrs.asdict(doc.land)),
         scopes=tuple(each.scope for each in scopes),
@@ -231,7 +232,7 @@ def _task_mistakes(doc: document.Document, pools: set[str]) -> Iterator[Mistake]
             yield Mistake(("tasks", index, "pool"), f"no pool is called {quoted(task.pool)}", nearest(task.pool, pools))
 
 
-def _generator_mistakes(generators: Sequence[document.GeneratorDocument]) -> Iterator[Mistake]:
+def _generator_mistakes(generators: Sequence[wishes.GeneratorDocument]) -> Iterator[Mistake]:
     first: dict[str, int] = {}
     for index, generator in enumerate(generators):
         where = ("generate", "with", index)

@@ -46,7 +46,7 @@ from .kinds import (
 )
 from .lintplan import EXIT_OF_LINT, PATTERN_OF_LINT, Format, LintDocument
 from .source import Mistake, Where, nearest, quoted
-from .wishes import ModelsDocument
+from .wishes import GenerateDocument, ModelsDocument
 
 # --- the document -----------------------------------------------------------------------------------------------------
 
@@ -73,32 +73,6 @@ class EngineDocument:
     tests: Annotated[
         str | None, PATTERN, "stryker-net: the test project's file; left out: the one that `write` lies in"
     ] = None
-
-
-@attrs.frozen
-class GeneratorDocument:
-    """One generator of tests; its bare name will do where it needs nothing else."""
-
-    use: Annotated[
-        Literal["differential", "claude", "command"],
-        "differential spends no token; command runs a program of your own",
-    ]
-    name: Annotated[str | None, NAME, "Tells two entries of one kind apart; left out: what `use` says"] = None
-    run: Annotated[Argv, "For `use: command`: the program and its arguments"] = ()
-    model: Annotated[str | None, TEXT, "The model that is asked; left out: as `models` says, else none is named"] = None
-    effort: Annotated[str | None, TEXT, "How hard it is to think; left out: as `models` says, else not said"] = None
-    time_limit: Annotated[float, SECONDS, "For one call"] = 600.0
-
-
-@attrs.frozen
-class GenerateDocument:
-    """Who writes tests, and how often a model is asked."""
-
-    with_: Annotated[
-        tuple[Annotated[GeneratorDocument, Short("use")], ...],
-        "Generators: embedded ones run in search, models in rounds, in this order",
-    ] = (GeneratorDocument("differential"),)
-    rounds: Annotated[int, COUNT, "How often each model is asked about what still survives"] = 2
 
 
 @attrs.frozen
@@ -264,7 +238,9 @@ class Document:
         "Slots by pool; generation: calls to a model in flight, 1 if left out",
     ] = attrs.field(factory=dict)
     engine: Annotated[EngineDocument, "The program that mutates and tests"] = EngineDocument()
-    generate: Annotated[GenerateDocument, "Who writes tests, and how often a model is asked"] = GenerateDocument()
+    generate: Annotated[GenerateDocument, "Who writes tests, and how often a model is asked"] = attrs.field(
+        factory=GenerateDocument
+    )
     models: Annotated[ModelsDocument, "Which model is asked, and how hard it is to think"] = attrs.field(
         factory=ModelsDocument
     )

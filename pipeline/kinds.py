@@ -106,6 +106,8 @@ _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _MOST_BYTES = 1 << 50
 _BYTES = re.compile(r"([0-9]+(?:\.[0-9]+)?)(kB|MB|GB|TB|KiB|MiB|GiB|TiB)")
+MOST_TOKENS = 10**9
+_TOKENS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(k|M)")
 _POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -125,6 +127,15 @@ def _bytes(value: Any) -> int:
             raise ValueError
         value = int(float(found[1]) * (1024 if "i" in found[2] else 1000) ** _POWERS[found[2][0]])
     return int(_number(1, _MOST_BYTES, int)(value))
+
+
+def _tokens(value: Any) -> int:
+    if isinstance(value, str):
+        found = _TOKENS.fullmatch(value)
+        if not found:
+            raise ValueError
+        value = round(float(found[1]) * 1000 ** _POWERS[found[2]])
+    return int(_number(1, MOST_TOKENS, int)(value))
 
 
 def _workers(value: Any) -> Any:
@@ -172,11 +183,21 @@ BATCH = Kind(
     lambda value: value if value == "auto" else _number(1, LARGEST, int)(value),
 )
 BOOLEAN = Kind("true or false", {"type": "boolean"}, _number(False, True, bool))
-MOST_TOKENS = 10**9
 TOKENS = Kind(
-    f"a whole number of tokens, at most {MOST_TOKENS:,}",
-    {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS},
-    _number(1, MOST_TOKENS, int),
+    f'a whole number of tokens, or text such as "500k" or "2M", at most {MOST_TOKENS:,}',
+    {
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": MOST_TOKENS},
+            {"type": "string", "pattern": f"^{_TOKENS.pattern}$"},
+        ]
+    },
+    _tokens,
+)
+MOST_MONEY = 1_000_000
+MONEY = Kind(
+    f"an amount in USD, more than 0 and at most {MOST_MONEY:,}",
+    {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_MONEY},
+    lambda value: float(_number(math.ulp(0.0), MOST_MONEY, int, float)(value)),
 )
 SECONDS = Kind(
     'seconds, or text such as "90s", "30m" or "1h", and at most 31 days',

@@ -57,9 +57,19 @@ class GeneratorConfig:
 
 
 @attrs.frozen
+class Budget:
+    """Of one run, for calls that ask for tests. None: no limit."""
+
+    tokens: int | None = None  # fresh input, cache writes and output together
+    cost: float | None = None  # USD
+    tokens_per_kill: int | None = None  # a scope whose last round paid more is asked about no more
+
+
+@attrs.frozen
 class GenerateConfig:
     generators: tuple[GeneratorConfig, ...] = (GeneratorConfig("differential", "differential"),)
     rounds: int = 2  # for each generator that isn't embedded
+    budget: Budget = Budget()
 
     @property
     def models(self) -> tuple[GeneratorConfig, ...]:

@@ -74,6 +74,7 @@ class Session:
         self._lock = threading.RLock()
         self._worktrees: Worktrees | None = None  # while it is open
         self._branch: Branch | None = None
+        self._tokens, self._cost = 0, 0.0  # of the calls for tests
 
     # -- what the plan stands on
 
@@ -380,6 +381,29 @@ class Session:
     def call(self, **fields: Any) -> None:
         """One call to a model, as the provider's envelope accounts for it."""
         self.tell("call", **fields)
+        tokens = fields.get("tokens")
+        if tokens and "round" in fields and not fields.get("recovered"):  # for tests, and paid in this run
+            with self._lock:
+                self._tokens += tokens["fresh_input"] + tokens["cache_write"] + tokens["output"]
+                self._cost += tokens["cost"] or 0.0
+
+    def tokens_of(self, scope: str, round_: int) -> int:
+        """What the calls of a scope's round cost, in the last run that made any of them."""
+        events = self.events
+        if not any(_is_call(e, scope, round_) for e in events):
+            earlier = [e for e in ledger.events(self.ledger_path) if _is_call(e, scope, round_)]
+            events = [e for e in earlier if e["run"] == earlier[-1]["run"]]
+        calls = [e["tokens"] for e in events if _is_call(e, scope, round_) and e.get("tokens")]
+        return sum(t["fresh_input"] + t["cache_write"] + t["output"] for t in calls)
+
+    def spent_out(self) -> str | None:
+        """Why no test is asked for any more in this run; None while the budget lasts."""
+        budget = self.plan.generate.budget
+        if budget.tokens is not None and self._tokens >= budget.tokens:
+            return f"the budget of {budget.tokens:,} tokens a run is spent"
+        if budget.cost is not None and self._cost >= budget.cost:
+            return f"the budget of {budget.cost:.2f} USD a run is spent"
+        return None
 
     def condition(self, task: str, phase: str, judged: Judged, started: float, ended: float) -> None:
         """One condition of a check, judged."""
@@ -416,3 +440,7 @@ class Session:
         finally:
             self.owning.settle()
             self._stack.close()
+
+
+def _is_call(event: Mapping[str, Any], scope: str, round_: int) -> bool:
+    return event["event"] == "call" and event.get("scope") == scope and event.get("round") == round_

@@ -194,11 +194,25 @@ class Steps:
         survivors = self._survivors_before(scope, round_)
         if not survivors:
             return {key: self._candidates(scope, round_, Candidates(Outcome.OK))}
+        if why := self._not_worth_it(scope, round_):
+            return {key: self._candidates(scope, round_, Candidates(Outcome.OK, why))}
         asked = asking.Round(self.session, scope, round_, survivors, self._known_of(scope, round_))
         candidates, fields = asked.run(slot)
         attempt = self._candidates(scope, round_, candidates)
         line = f"{attempt.line}{stepped(fields)}"
         return {key: attrs.evolve(attempt, line=line, fields={**attempt.fields, **fields})}
+
+    def _not_worth_it(self, scope: Scope, round_: int) -> str:
+        """Why this scope is asked about no more: what its last round paid for each mutant that it killed."""
+        most = self.session.plan.generate.budget.tokens_per_kill
+        if most is None or round_ == 1:
+            return ""
+        spent = self.session.tokens_of(scope.name, round_ - 1)
+        kills = sum(len(p.how) for p in self._read(scope, f"proofs.{round_ - 1}.json", Proofs).proved)
+        if spent <= most * kills or (not kills and spent <= most):
+            return ""
+        paid = f"{spent:,} tokens and killed nothing" if not kills else f"{spent / kills:,.0f} tokens a kill"
+        return f"not asked: round {round_ - 1} paid {paid}, and tokens_per_kill is {most:,}"
 
     def _known_of(self, scope: Scope, round_: int) -> asking.Known:
         """What a prompt says beside the survivors, from the targets before it."""

@@ -254,6 +254,7 @@ class _Maker:
             from pipeline.generators import GENERATORS
         for r in range(1, last + 1):
             config, attempt = self.plan.generate.of_round(r)
+            floor = {"tokens_per_kill": most} if (most := self.plan.generate.budget.tokens_per_kill) else {}
             generator = GENERATORS[config.use](of_scope(self.plan.models, scope, config).of(config))
             yield self._task(
                 "generate", f"{name}:{r}", self._performer("generate"), (name, r),
@@ -261,7 +262,7 @@ class _Maker:
                 targets=[f"candidates.{r}.json"], scope=scope, round_=r, pool=GENERATION,
                 file_dep=[self._target(scope, f"survivors.{r - 1}.json")],
                 uptodate=[
-                    config_changed({**generator.key(), "template": generator.template_version}),
+                    config_changed({**generator.key(), "template": generator.template_version, **floor}),
                     Asked(self.fresh.ended_well, scope, f"candidates.{r}.json", Candidates, said="the calls went well"),
                 ],
             )  # fmt: skip

@@ -706,10 +706,10 @@ NAMES = {
         [
             "2: tasks[0]: `run` is missing: shell commands, one after another; `check` goes with `run` or `agent`",
             "4: tasks[1].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
-            "4: tasks[1].agent.budget: expected a whole number of tokens, at most 1,000,000,000, got 'many'",
+            "4: tasks[1].agent.budget: expected a whole number of tokens, or text such as \"500k\" or \"2M\", at most 1,000,000,000, got 'many'",
             "4: tasks[1].agent.use: no such name, got 'cloude'; did you mean 'claude'?",
             "8: tasks[2].agent.brief: no file 'docs/nothing.md'; name a file of the project, or say in words what is to be done",
-            "8: tasks[2].agent.budget: expected a whole number of tokens, at most 1,000,000,000, got 1.5",
+            "8: tasks[2].agent.budget: expected a whole number of tokens, or text such as \"500k\" or \"2M\", at most 1,000,000,000, got 1.5",
             "10: tasks[2].check.c.hidden: expected true or false, got 1",
             "10: tasks[2].check['a b']: expected a name of letters, digits, - and _ for a key",
             "11: tasks[3]: `check` is missing: what must hold of the change; without it nothing lands",

@@ -15,6 +15,7 @@ import pytest
 from agent_project import Project, make_project, task, writing
 
 from pipeline import drafts, slot
+from pipeline.account import MERGE_LOCK
 from pipeline.agents import AGENTS
 from pipeline.agenttasks import Order
 from pipeline.drafts import Applied, FileChange
@@ -303,10 +304,11 @@ def test_the_phases_of_a_run_tell_useful_work_from_recovery_and_failures_by_thei
     def condition(phase: str, began: float, ended: float) -> dict[str, object]:
         return {"event": "condition", "scope": "a", "phase": phase, "started": began, "ended": ended}
 
+    waited = [("wait", MERGE_LOCK, 15, 17)]
     found = phases.of([
         attempt("draft", 0, 10), attempt("check", 10, 15), condition("check", 11, 15),
-        attempt("land", 15, 25, "check-failed", then="repair:a", lock_wait=2.0), condition("rerun", 18, 24),
-        attempt("repair", 25, 31), attempt("land", 31, 33, repaired=True, lock_wait=0.0), attempt("land", 0, 99),
+        attempt("land", 15, 25, "check-failed", then="repair:a", spans=waited), condition("rerun", 18, 24),
+        attempt("repair", 25, 31), attempt("land", 31, 33, repaired=True), attempt("land", 0, 99),
         attempt("draft", 40, 43, "time-limit"), attempt("check", 43, 44, "time-limit"),
         attempt("draft", 50, 60, "exhausted", waited=7.5), condition("lint", 3, 4),
     ])  # fmt: skip

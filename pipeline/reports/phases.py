@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from pipeline.account import MERGE_LOCK
 from pipeline.results import Outcome
 
 USEFUL = ("draft", "check", "build", "lint", "look", "land")
@@ -54,7 +55,8 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
     for e in events:
         if e["event"] != "attempt" or e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
             continue
-        took, waited = e["ended"] - e["started"], e.get("lock_wait") or 0.0
+        took = e["ended"] - e["started"]
+        waited = sum(until - since for _, what, since, until in e.get("spans", ()) if what == MERGE_LOCK)
         if off := min(took, e.get("waited") or 0.0):
             add("back-off", off)
         add("wait for a slot", e["started"] - e["ready"])

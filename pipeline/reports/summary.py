@@ -73,7 +73,8 @@ def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, 
 
 def _cut_short(scope: str, seen: Iterable[Mapping[str, Any]], why: str) -> ScopeOutcome:
     """Where a scope stands that did not go all the way in this run, by what was seen of it. why: for `not reached`."""
-    bad = [e for e in seen if e["outcome"] not in (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS)]
+    well = (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS, Outcome.OVER_BUDGET)
+    bad = [e for e in seen if e["outcome"] not in well]
     parked = [e for e in bad if e["kind"] == "land" and not e.get("failure")]
     failed = [e for e in bad if e not in parked]
     for e in [*failed, *parked]:
@@ -156,12 +157,16 @@ def _ending(
 ) -> tuple[str, str]:
     """The first ending that fits, and what there is to say about it. alive: survivors are left."""
     for work in worked:
-        if work.outcome not in (Outcome.OK, Outcome.NO_MUTANTS):
+        if work.outcome not in (Outcome.OK, Outcome.NO_MUTANTS, Outcome.OVER_BUDGET):
             return FAILED, f"{work.outcome}: {work.detail}"
     if confirmed and confirmed.outcome is not Outcome.OK:
         return FAILED, f"confirm: {confirmed.outcome}: {confirmed.detail}"
     if landed.outcome is not Outcome.OK:
         return PARKED, f"{landed.outcome}: {landed.detail}"
+    if spent := next((work for work in worked if work.outcome is Outcome.OVER_BUDGET), None):
+        return NOT_REACHED, ", ".join(
+            filter(None, [spent.detail, f"{len(landed.titles)} tests landed", _beside(landed)])
+        )
     if landed.held:
         return HELD, landed.detail
     if landed.titles:
