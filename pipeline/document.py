@@ -407,8 +407,9 @@ def schema_of(type_: Any) -> dict[str, Any]:
     if typing.get_origin(type_) is Literal:
         return {"enum": list(type_.__args__)}
     fields = attrs.fields(type_)
+    described = inspect.getdoc(type_)
     return {
-        "description": inspect.getdoc(type_),
+        **({"description": described} if described else {}),
         "type": "object",
         "properties": {field.name.rstrip("_"): schema_of(field.type) for field in fields},
         "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],

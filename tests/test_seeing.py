@@ -1,0 +1,63 @@
+"""What a run has done, for people and for machines: one drive, asked in every form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from conftest import World
+
+from pipeline.reports import machine
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_the_schema_of_the_report_in_the_docs_is_that_of_the_code() -> None:
+    written = json.loads((DOCS / "report.schema.json").read_text())
+    assert written == machine.schema(), "run: python -m pipeline.reports.machine > docs/report.schema.json"
+
+
+def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(driven: World) -> None:
+    told = json.loads(driven.doit("report", "--json").out)
+    jsonschema.validate(told, machine.schema())
+    figures = told["figures"]
+    wall = figures["end"] - figures["start"]
+    events = len((driven.root / "cache/ledger.jsonl").read_text().splitlines())
+    for lane in figures["lanes"]:
+        assert sum(row["seconds"] for row in lane["rows"]) == pytest.approx(lane["slots"] * wall, abs=events / 1000)
+    assert set(figures["scopes"]) == {scope["scope"] for scope in told["scopes"]} != set()
+    for rows in figures["scopes"].values():
+        assert sum(row["seconds"] for row in rows) == pytest.approx(wall, abs=events / 1000)
+    labels = {row["label"] for lane in figures["lanes"] for row in lane["rows"] if row["sort"] == "useful"}
+    assert {"baseline", "audit", "search", "validate", "prove", "land", "confirm"} <= labels
+    tests = [test for scope in told["scopes"] for test in scope["tests"]]
+    assert tests and all(test["kills"] for test in tests)
+    left = sum(len(scope["survivors"]) for scope in told["scopes"])
+    assert left == told["after"]["survivors"] < told["before"]["survivors"]
+    (run,) = told["runs"]
+    assert (run["status"], run["survivors"], run["landed"]) == (0, left, 3)
+
+    elements = json.loads(driven.doit("report", "--elements").out)
+    schema = driven.root / "node_modules/mutation-testing-report-schema/dist/src/mutation-testing-report-schema.json"
+    jsonschema.validate(elements, json.loads(schema.read_text()))
+    mutants = [mutant for file in elements["files"].values() for mutant in file["mutants"]]
+    assert len(mutants) == told["after"]["mutants"]
+    assert sum(mutant["status"] in ("Survived", "NoCoverage") for mutant in mutants) == left
+
+    suite = ElementTree.fromstring(driven.doit("report", "--junit").out)
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(told["scopes"])), "0")
+
+    comment = driven.doit("report", "--markdown").out
+    assert f"{len(tests)} tests on `mutate/main` kill" in comment
+    assert "The most telling tests:" in comment
+
+    since = driven.doit("report", "--since", run["run"][:8]).out
+    assert run["run"] in since
+    driven.doit("report", "--since", "nope", code=1)
+    assert "no run of that name" in driven.doit("report", "--since", "nope", code=1).both
+    assert "two documents" in driven.doit("report", "--json", "--junit", code=1).both
+    assert "s with validation 1, generation 3;" in driven.doit("report", "--what-if", "n=1,generation=3").out
+    assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=1).both
