@@ -10,99 +10,30 @@ one at a time, as doit would; results that arrive meanwhile wait for it.
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import queue
 import select
 import sys
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 from doit import runner
-from doit.exceptions import BaseFail, InvalidTask, TaskError, TaskFailed
-from doit.reporter import ConsoleReporter, JsonReporter, ZeroReporter
+from doit.exceptions import BaseFail, InvalidTask, TaskFailed
 
-from pipeline import account, process, schedule
-from pipeline.account import Account
-from pipeline.action import Refusal, check_pool, meta
-from pipeline.host import Attempt, Host, Leg, Slot, in_the_way
-from pipeline.model import VALIDATION
+from pipeline import live, process, schedule
+from pipeline.action import check_pool, meta
+from pipeline.host import Attempt, Host, Slot
 from pipeline.results import Outcome
+from pipeline.running import Running, Waiting
 from pipeline.signals import Signals, end_own_children
 from pipeline.slots import Slots
 from pipeline.state import State
-
-
-@attrs.define(eq=False)
-class _Waiting:
-    """A node that doit has handed out and that is not running."""
-
-    node: Any
-    since: float  # when it became ready
-    ready: schedule.Ready
-    leg: Leg | None = None  # what is left of a task that has been running before
-    after: str | None = None  # the task whose end made it ready: of those that it waited for the last
-
-    @property
-    def name(self) -> str:
-        return self.leg.name if self.leg else str(self.task.name)
-
-    @property
-    def task(self) -> Any:
-        return self.node.task
-
-    @property
-    def locked(self) -> bool:
-        return bool(self.ready.reads or self.ready.writes)
-
-
-@attrs.define(eq=False)
-class Running:
-    """A set of tasks in a worker thread, which fills in how it went."""
-
-    start: schedule.Start
-    members: Sequence[_Waiting]
-    slot: Slot
-    thread: threading.Thread = attrs.field(init=False)
-    started: float = 0.0
-    ended: float = 0.0
-    spent: Account = attrs.field(factory=Account)
-    attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
-    error: BaseFail | None = None
-
-    @property
-    def shared(self) -> dict[str, object]:
-        """The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides."""
-        share = 1 / len(self.members)
-        return {"slot": self.slot.index, "share": share, "cpu_seconds": self.spent.cpu_seconds * share}
-
-    def spans(self, member: _Waiting) -> dict[str, object]:
-        """What the span of time was made of, told once for a set."""
-        return {"spans": self.spent.spans} if self.spent.spans and member is self.members[0] else {}
-
-    def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
-        steps = [each.task.actions[0] for each in self.members]
-        leg = self.members[0].leg  # of a batch all have one performer
-        performer = leg.performer if leg else steps[0].performer
-        self.started = time.time()
-        with account.opened(self.spent):
-            try:
-                self.attempts = dict(performer([step.key for step in steps], self.slot))
-            except process.Stopped:
-                self.error = TaskFailed("interrupted", report=False)
-            except BaseException as error:  # nothing else would tell the main thread
-                names = ", ".join(self.start.names)
-                self.error = TaskError(f"{names}: {type(error).__name__}", error)
-                if isinstance(error, Refusal) or in_the_way(error):
-                    self.error = TaskFailed(f"{names}: {error}")
-        self.ended = time.time()
-        inbox.put(self)
+from pipeline.telling import Teller
 
 
 class LanesRunner(runner.Runner):  # type: ignore[misc]
@@ -114,6 +45,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         super().__init__(*args)
         self._host, self._lanes, self._memory, self._signals, self._inbox = host, lanes, memory, signals, inbox
+        self.teller = Teller(self.reporter, lanes)
         self._state = State(self.dep_manager, [task.name for task in plan])
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
         self._priorities = schedule.Priorities(_work(task, host) for task in plan)
@@ -126,9 +58,10 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._dispatcher: Any = None
         self._exhausted = self._held = False  # doit has no more tasks; none until another has ended
         self._order = 0
+        self._of_scope = Counter(scope for task in plan if meta(task, "pool") and (scope := meta(task, "scope")))
         self._done: deque[Any] = deque()  # nodes to give back to doit
         self._blocked: dict[str, list[Any]] = defaultdict(list)  # by the kind that they wait for
-        self._ready: dict[str, _Waiting] = {}
+        self._ready: dict[str, Waiting] = {}
         self._running: list[Running] = []
         self._told = False  # that it is stopping
 
@@ -162,10 +95,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             return True
 
     def _greet(self) -> bool:
-        self.say(self._lanes.line)
-        self._warn_of_memory()
-        for line in self._host.notes():
-            self.say(line)
+        self.teller.greet(self._host)
         return True
 
     def _turn(self) -> bool:
@@ -182,7 +112,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             return not self._stopped and self._unblock()
         if self._signals.hit and not self._told:
             self._told = True
-            self.say("stopping: running tasks are being ended; once more to kill them")
+            self.teller.say("stopping: running tasks are being ended; once more to kill them")
         sys.stdout.flush()
         ended = self._inbox.get()
         if ended is not None:  # None: a signal came, or an extra slot is free again
@@ -241,7 +171,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             frozenset(meta.get("writes", ())), meta.get("batch"), meta.get("memory", 0),
         )  # fmt: skip
         after = max(self._ends(task), default=(0, None))[1]
-        waiting = _Waiting(node, time.time(), ready, after=after)
+        waiting = Waiting(node, time.time(), ready, after=after)
         if not waiting.locked and not self._judge(waiting):
             return
         if not task.actions and not waiting.locked:
@@ -249,7 +179,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         else:
             self._ready[task.name] = waiting
 
-    def _judge(self, waiting: _Waiting) -> bool:
+    def _judge(self, waiting: Waiting) -> bool:
         """Must it run? If not (up to date, ignored, a dependency failed, setup tasks first) it is doit's again."""
         node = waiting.node
         if self.select_task(node, self._dispatcher.tasks):
@@ -278,6 +208,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
                             "outcome": str(Outcome.CACHED),
                         }
                     )
+            if meta(task, "pool") and (scope := meta(task, "scope")):
+                self._of_scope[scope] -= 1
             if kind:
                 self._unfinished[kind].discard(task.name)
                 self._over[f"kind {kind}"] = self._over[task.name]
@@ -298,7 +230,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
                 memory=self._memory,
             )  # fmt: skip
             taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
-        here: list[_Waiting] = []
+        here: list[Waiting] = []
         for start, index in zip(starts, taken, strict=True):
             members = [self._ready.pop(name) for name in start.names]
             members = [
@@ -314,7 +246,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if not self._stopped:
                 self._run_here(each)
 
-    def _launch(self, members: Sequence[_Waiting], slot: Slot) -> None:
+    def _launch(self, members: Sequence[Waiting], slot: Slot) -> None:
         for each in members:
             if each.leg:
                 continue
@@ -336,14 +268,14 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             task, step = waiting.task, waiting.task.actions[0]
             attempt = running.attempts.get(step.key)
             if attempt is not None:
-                self._show(task, attempt)
+                self.teller.show(task, attempt)
             going_on = attempt is not None and attempt.then is not None and running.error is None
             if going_on and attempt is not None:
                 self._go_on(waiting, running, attempt)
                 continue
             fail = self.process_task_result(waiting.node, self._verdict(task, attempt, running.error))
             if attempt is not None and attempt.line:
-                self.say(f"   {waiting.name}: {attempt.line}")
+                self.teller.say(f"   {waiting.name}: {attempt.line}")
             outcome = attempt.outcome if attempt else Outcome.INTERRUPTED if self._signals.hit else Outcome.CRASHED
             if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
                 outcome = Outcome.CRASHED
@@ -352,16 +284,16 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
             self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
 
-    def _go_on(self, waiting: _Waiting, running: Running, attempt: Attempt) -> None:
+    def _go_on(self, waiting: Waiting, running: Running, attempt: Attempt) -> None:
         """A task that is not over waits for its next slot as any other does, holding nothing."""
         leg = attempt.then
         assert leg is not None
         if attempt.line:
-            self.say(f"   {waiting.name}: {attempt.line}")
+            self.teller.say(f"   {waiting.name}: {attempt.line}")
         fields = {**attempt.fields, **running.shared, "then": leg.name, **running.spans(waiting)}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
         ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
-        self._ready[waiting.task.name] = _Waiting(waiting.node, time.time(), ready, leg)
+        self._ready[waiting.task.name] = Waiting(waiting.node, time.time(), ready, leg)
 
     def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
         if error is not None:
@@ -376,7 +308,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         missing = [target for target in task.targets if not Path(target).exists()]
         return TaskFailed(f"{task.name}: ended without its target {', '.join(missing)}") if missing else None
 
-    def _run_here(self, waiting: _Waiting) -> None:
+    def _run_here(self, waiting: Waiting) -> None:
         """A task without a pool, in the main thread."""
         node, task = waiting.node, waiting.task
         if task.actions:
@@ -410,7 +342,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._state.commit()
 
     def _record(
-        self, waiting: _Waiting, lane: str | None, started: float, ended: float, outcome: Outcome,
+        self, waiting: Waiting, lane: str | None, started: float, ended: float, outcome: Outcome,
         fields: Mapping[str, object],
     ) -> None:  # fmt: skip
         plan = {key: meta(waiting.task, key) for key in ("kind", "scope", "round")}
@@ -422,33 +354,14 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         times = {"ready": waiting.since, "started": started, "ended": ended}
         self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
 
-    # What people see
-
-    def say(self, text: str) -> None:
-        """A line of our own: through doit's console reporters, but not those that are there to be silent."""
-        if isinstance(self.reporter, ConsoleReporter) and not isinstance(self.reporter, ZeroReporter):
-            self.reporter.write(f"{text}\n")
-
-    def _show(self, task: Any, attempt: Attempt) -> None:
-        task.actions[0].out = attempt.output
-        if attempt.output and task.verbosity == 2:
-            sys.stdout.write(attempt.output if attempt.output.endswith("\n") else f"{attempt.output}\n")
-
-    def _warn_of_memory(self) -> None:
-        slots, each = self._lanes.capacity[VALIDATION], self._host.engine_peak_bytes
-        if not each:
-            return
-        import psutil
-
-        free = psutil.virtual_memory().available
-        if slots * each > free:
-            text = (
-                f"warning: validation {slots} × {each / 2**30:.1f} GiB an engine run needs more than the "
-                f"{free / 2**30:.1f} GiB of memory that are free; -n {max(1, free // each)} fits"
-            )
-            if isinstance(self.reporter, JsonReporter):
-                sys.stderr.write(f"{text}\n")  # it keeps that for its document
-            self.say(text)
+    def look(self) -> live.State:
+        """What goes on. For another thread: it may see a task that has just ended."""
+        doing = [live.Doing(each.slot.lane, each.start.names, each.started) for each in list(self._running)]
+        done = sum(left == 0 for left in self._of_scope.values())
+        scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
+        left = self._priorities.left(self._lanes.capacity)
+        said = [scopes, self._host.progress(), f"about {live.span(left)} left" if left else ""]
+        return live.State(self._lanes.capacity, doing, " · ".join(filter(None, said)))
 
     def finish(self) -> int:
         """doit's, without the end of the report: that waits for the host's summary."""
@@ -456,18 +369,6 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self.teardown()
         result: int = self.final_result
         return result
-
-    def complete(self, summary: str) -> None:
-        """End the report; doit's JSON document stays one."""
-        if not isinstance(self.reporter, JsonReporter):
-            self.reporter.complete_run()
-            if summary:
-                self.say(summary)
-            return
-        stream, self.reporter.outstream = self.reporter.outstream, io.StringIO()
-        self.reporter.complete_run()
-        document = json.loads(self.reporter.outstream.getvalue())
-        json.dump(document | {"lanes": self._lanes.line, "summary": summary}, stream)
 
 
 def _needs(task: Any) -> list[str]:
@@ -493,5 +394,5 @@ def _work(task: Any, host: Host) -> schedule.Work:
     return schedule.Work(
         task.name, (*task.task_dep, *task.setup_tasks, *task.calc_dep), meta.get("kind"), meta.get("scope"),
         frozenset((*meta.get("reads", ()), *meta.get("writes", ()))),
-        host.estimate(task.name) if meta.get("pool") else 0.0,
+        host.estimate(task.name) if meta.get("pool") else 0.0, meta.get("pool"),
     )  # fmt: skip

@@ -20,11 +20,12 @@ from doit.control import TaskControl
 from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
-from pipeline import process, schedule
+from pipeline import live, process, schedule, telling
 from pipeline.action import Refusal, Step, check_pool, meta
 from pipeline.host import Host, RunInfo, in_the_way
-from pipeline.lanes import LanesRunner, Running
+from pipeline.lanes import LanesRunner
 from pipeline.model import GENERATION
+from pipeline.running import Running
 from pipeline.selection import closure
 from pipeline.signals import INTERRUPTED, Signals
 
@@ -89,23 +90,29 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             except KeyboardInterrupt:
                 return INTERRUPTED
             result, lanes_runner, summary = runner.ERROR, None, ""
+            looked: list[LanesRunner] = []
+            watching = stack.enter_context(contextlib.ExitStack())
             try:
                 if isinstance(outfile, str):
                     outfile = stack.enter_context(Path(outfile).open("w", encoding="utf-8"))
-                self.outstream = outfile
                 report = self.reporters[reporter] if isinstance(reporter, str) else reporter
+                if live.wanted(outfile, telling.for_people(report), verbosity):
+                    outfile = watching.enter_context(live.view(lambda: looked[0].look() if looked else None))
+                self.outstream = outfile
                 if isinstance(report, type):
                     report = report(outfile, {"failure_verbosity": failure_verbosity})
                 lanes_runner = LanesRunner(
                     self.dep_manager, report, continue_, always, Stream(verbosity, force_verbosity),
                     host=host, plan=selected, lanes=lanes, memory=memory, signals=signals, inbox=inbox,
                 )  # fmt: skip
+                looked.append(lanes_runner)
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:
                 with process.tidying():
                     status, summary = host.close(result, signals.hit)
+                watching.close()
                 if lanes_runner:
-                    lanes_runner.complete(summary)
+                    lanes_runner.teller.complete(summary)
             return INTERRUPTED if signals.hit else max(result, status)
 
     def _reports_only(self, selected: Sequence[Any]) -> bool:

@@ -87,6 +87,7 @@ class Work:
     scope: str | None = None
     locks: frozenset[str] = frozenset()  # paths it reads or writes
     expected: float | None = None  # seconds, from earlier runs; None: no idea
+    pool: str | None = None
 
 
 @attrs.define
@@ -119,11 +120,15 @@ class Priorities:
         self._seen: dict[object, _Observed] = defaultdict(_Observed)
         self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
         self._queues: dict[str, float] = {}  # by path
+        self._until: float | None = None  # as above, of all together
+        self._over: set[str] = set()
 
     def ended(self, name: str, seconds: float | None) -> None:
         """A task has ended: its locks are wanted no more, and its duration teaches (None: it did not run)."""
         self._left.clear()
         self._queues.clear()
+        self._until = None
+        self._over.add(name)
         work = self._plan.get(name)
         if work is None:
             return
@@ -135,6 +140,17 @@ class Priorities:
                 seen.actual += seconds
                 seen.expected += self._prior[name]
                 seen.count += 1
+
+    def left(self, capacity: Mapping[str, int]) -> float:
+        """Seconds until all is done, if no slot of the fullest lane is ever idle and the longest chain never waits."""
+        if self._until is None:
+            lanes: dict[str, float] = defaultdict(float)
+            for name, work in self._plan.items():
+                if name not in self._over and work.pool is not None:
+                    lanes[work.pool] += self.cost(name) / capacity.get(work.pool, 1)
+            chain = max((self.of(name) for name in self._plan if name not in self._over), default=0.0)
+            self._until = max([chain, *lanes.values()])
+        return self._until
 
     def cost(self, name: str) -> float:
         """Seconds it will take: its expectation scaled by how its kind turned out, then drawn to its scope's mean."""

@@ -372,6 +372,17 @@ class Session:
         self.events.append({"event": event, **fields})
         self.ledger.write(event, **fields)
 
+    def progress(self) -> str:
+        """Kills, tokens and cost so far, the last two beside their budget."""
+        kills = sum(e.get("killed") or 0 for e in list(self.events) if e["event"] == "attempt")
+        budget = self.plan.generate.budget
+        most = f" of {budget.tokens:,}" if budget.tokens else ""
+        said = [f"{kills} kills" if kills or self.plan.scopes else ""]
+        said.append(f"{self._tokens:,}{most} tokens" if self._tokens or most else "")
+        most = f" of {budget.cost:.2f}" if budget.cost else ""
+        said.append(f"{self._cost:.2f}{most} USD" if self._cost or most else "")
+        return " · ".join(filter(None, said))
+
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)
         peak = event.get("peak_bytes")

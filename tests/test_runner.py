@@ -61,6 +61,9 @@ class Lab:
     def estimate(self, task: str) -> float | None:
         return self.estimates.get(task)
 
+    def progress(self) -> str:
+        return ""
+
     def record(self, event: Mapping[str, object]) -> None:
         json.dumps(event)
         self.events.append(event)
@@ -819,7 +822,10 @@ DODO = """
             if os.environ.get("SLOW_OPEN"): print("opening", flush=True); time.sleep(60)
         def estimate(self, task): return None
         def notes(self): return []
-        def record(self, event):
+        def progress(self) -> str:
+        return ""
+
+    def record(self, event):
             with open("events", "a") as file: file.write(json.dumps(event) + "\\n")
         def close(self, result, interrupted): return result, f"closed, interrupted: {interrupted}"
 

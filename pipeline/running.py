@@ -1,0 +1,83 @@
+"""Tasks on their way: those that wait for a slot and locks, and those that run in a worker thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import attrs
+from doit.exceptions import BaseFail, TaskError, TaskFailed
+
+from pipeline import account, process, schedule
+from pipeline.account import Account
+from pipeline.action import Refusal
+from pipeline.host import Attempt, Leg, Slot, in_the_way
+
+
+@attrs.define(eq=False)
+class Waiting:
+    """A node that doit has handed out and that is not running."""
+
+    node: Any
+    since: float  # when it became ready
+    ready: schedule.Ready
+    leg: Leg | None = None  # what is left of a task that has been running before
+    after: str | None = None  # the task whose end made it ready: of those that it waited for the last
+
+    @property
+    def name(self) -> str:
+        return self.leg.name if self.leg else str(self.task.name)
+
+    @property
+    def task(self) -> Any:
+        return self.node.task
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.ready.reads or self.ready.writes)
+
+
+@attrs.define(eq=False)
+class Running:
+    """A set of tasks in a worker thread, which fills in how it went."""
+
+    start: schedule.Start
+    members: Sequence[Waiting]
+    slot: Slot
+    thread: threading.Thread = attrs.field(init=False)
+    started: float = 0.0
+    ended: float = 0.0
+    spent: Account = attrs.field(factory=Account)
+    attempts: Mapping[Hashable, Attempt] = attrs.field(factory=dict)
+    error: BaseFail | None = None
+
+    @property
+    def shared(self) -> dict[str, object]:
+        """The tasks of a set share one slot and one span of time: `slot` and `started` tell, `share` divides."""
+        share = 1 / len(self.members)
+        return {"slot": self.slot.index, "share": share, "cpu_seconds": self.spent.cpu_seconds * share}
+
+    def spans(self, member: Waiting) -> dict[str, object]:
+        """What the span of time was made of, told once for a set."""
+        return {"spans": self.spent.spans} if self.spent.spans and member is self.members[0] else {}
+
+    def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
+        steps = [each.task.actions[0] for each in self.members]
+        leg = self.members[0].leg  # of a batch all have one performer
+        performer = leg.performer if leg else steps[0].performer
+        self.started = time.time()
+        with account.opened(self.spent):
+            try:
+                self.attempts = dict(performer([step.key for step in steps], self.slot))
+            except process.Stopped:
+                self.error = TaskFailed("interrupted", report=False)
+            except BaseException as error:  # nothing else would tell the main thread
+                names = ", ".join(self.start.names)
+                self.error = TaskError(f"{names}: {type(error).__name__}", error)
+                if isinstance(error, Refusal) or in_the_way(error):
+                    self.error = TaskFailed(f"{names}: {error}")
+        self.ended = time.time()
+        inbox.put(self)

@@ -1,0 +1,87 @@
+"""What people at a terminal see while a run goes on; and that nobody else does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline import live
+from pipeline.live import Doing, State
+
+PLAN = """\
+version: 1
+pools: {generation: 2}
+tasks:
+  - {name: quick, run: "touch quick.txt", writes: [quick.txt]}
+  - {name: slow, run: "sleep 3 && touch slow.txt", writes: [slow.txt]}
+  - {name: asks, run: "sleep 3 && touch asks.txt", writes: [asks.txt], pool: generation}
+"""
+DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "p"
+    root.mkdir()
+    (root / "dodo.py").write_text(DODO)
+    (root / "tasks.yaml").write_text(PLAN)
+    (root / ".gitignore").write_text("cache/\n*.txt\n__pycache__/\n")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=n", "-c", "user.email=e@e", "commit", "-qm", "c"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    return root
+
+
+def at_a_terminal(root: Path, *words: str, **env: str) -> str:
+    """All that a terminal of 100 columns is sent by doit."""
+    ours, theirs = pty.openpty()
+    kept = {key: value for key, value in os.environ.items() if key != "CI"}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "doit", *words], cwd=root, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        env={**kept, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", "DOIT_MUTATE_HOME": str(root.parent), **env},
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # so Linux says that nobody has the other end any more
+            more = b""
+        if not more:
+            break
+        said += more
+    os.close(ours)
+    assert run.wait() == 0
+    return said.decode()
+
+
+def test_a_terminal_is_shown_what_runs_in_each_lane_below_the_lines_that_are_whole(project: Path) -> None:
+    said = at_a_terminal(project, "-n", "2", "quick", "slow", "asks")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).replace("\r", "")
+    assert re.search(r"^validation +[12]/2 +(quick \d+ s · )?slow \d+ s", plain, re.MULTILINE)
+    assert re.search(r"^generation +1/2 +asks \d+ s", plain, re.MULTILINE)
+    assert re.search(r"^ +about \d+ s left", plain, re.MULTILINE)
+    for name in ("quick", "slow", "asks"):
+        assert re.search(rf"^\.  {name}$", plain, re.MULTILINE)  # whole, as without a terminal
+    redrawn = said[said.rindex("\x1b[1mgeneration") :]
+    assert redrawn.count("\x1b[2K") >= 3  # what was redrawn is gone at the end
+
+
+def test_whoever_is_no_terminal_or_asks_for_quiet_gets_lines_alone(project: Path) -> None:
+    assert "1/2" not in at_a_terminal(project, "-n", "2", "-v", "0", "quick")
+    assert "\x1b" not in at_a_terminal(project, "-n", "2", "-a", "quick", TERM="dumb")
+    assert "\x1b" not in at_a_terminal(project, "-n", "2", "-a", "quick", CI="true")
+
+
+def test_many_tasks_are_counted_and_times_are_short() -> None:
+    doing = [Doing("validation", (f"baseline:{n}",), 100 - n) for n in range(8)]
+    text = live._listed(doing, 100.0)
+    assert text.startswith("baseline:0 0 s · baseline:1 1 s") and text.endswith("2 more")
+    assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0) == "a and 2 more 1:00 min"
+    assert [live.span(s) for s in (-1, 59.9, 61, 3600, 7384)] == ["0 s", "59 s", "1:01 min", "1:00 h", "2:03 h"]
+    assert State({}, (), "").line == ""
