@@ -29,9 +29,11 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
     Raises doit's InvalidDodoFile with every mistake in tasks.yaml: doit says them without a traceback and exits with 3.
     """
     import filelock
+    from doit import get_var
     from doit.exceptions import InvalidDodoFile
 
-    from pipeline import config, reports, session, state, tasks
+    from pipeline import config, narrow, reports, session, state, tasks
+    from pipeline.worktree import GitError, find_repository
 
     path = Path(dodo).absolute().parent / "tasks.yaml"
     try:
@@ -49,6 +51,12 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         raise InvalidDodoFile(f"{cache} cannot be written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         raise InvalidDodoFile(f"{cache / 'doit.db'} cannot be opened: {error} (is the disk full?)") from None
+    try:
+        since = get_var("since", loaded.since)
+        if since:
+            loaded = narrow.narrowed(loaded, since, find_repository(Path(loaded.root)))
+    except (GitError, narrow.NoSuchRef) as error:
+        raise InvalidDodoFile(str(error)) from None
     host = session.Session(loaded, reports.notes, reports.close)
     settings = {
         "backend": "sqlite3",

@@ -138,6 +138,7 @@ def _plan(
         lints=lints,
         compose=compose,
         gate=gate,
+        since=doc.since or "",
     )
     if not mistakes:
         mistakes += legal.choice_mistakes(plan)

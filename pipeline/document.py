@@ -237,6 +237,11 @@ class Document:
         Mapping[Annotated[str, POOL_NAME], Annotated[int, COUNT]],
         "Slots by pool; generation: calls to a model in flight, 1 if left out",
     ] = attrs.field(factory=dict)
+    since: Annotated[
+        str | None,
+        TEXT,
+        "Mutate only lines that have changed since this ref; `since=REF` on the command line goes first",
+    ] = None
     engine: Annotated[EngineDocument, "The program that mutates and tests"] = EngineDocument()
     generate: Annotated[GenerateDocument, "Who writes tests, and how often a model is asked"] = attrs.field(
         factory=GenerateDocument

@@ -79,6 +79,7 @@ class Measuring:
             "tests": sorted(states) if scope.tests is None else scope.tests,
             "config": {p: states[p] for p in self.engine.config_files() if p in states},
             "reads": scope.reads,
+            **({"lines": scope.lines} if scope.lines is not None else {}),
         }
 
     def is_recent(self, scope: Scope, known: Any, states: Mapping[str, str]) -> bool:
@@ -108,6 +109,7 @@ class Measuring:
                 worktree.reset(tree)
                 for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
                     scope = next(s for s in due if s.name == name)
+                    measured = _narrowed(measured, scope)
                     began = time.monotonic()
                     if measured.outcome is Outcome.OK:
                         with account.span("phase", "audit"):
@@ -158,3 +160,14 @@ class Measuring:
         worktree.reset(tree)
         mutants = tuple(attrs.evolve(m, audited=said[m.key]) if said.get(m.key) else m for m in measured.mutants)
         return attrs.evolve(measured, mutants=mutants)
+
+
+def _narrowed(measured: Measured, scope: Scope) -> Measured:
+    """Only the mutants on the lines that the scope is about: an engine may know no lines, or no such lines."""
+    mutants = tuple(m for m in measured.mutants if scope.takes_in(m.file, m.line, m.end_line))
+    if measured.outcome is not Outcome.OK or len(mutants) == len(measured.mutants):
+        return measured
+    if not mutants:
+        said = f"nothing to mutate on the lines that have changed in {', '.join(scope.mutate)}"
+        return attrs.evolve(measured, outcome=Outcome.NO_MUTANTS, detail=said, mutants=(), switch=None)
+    return attrs.evolve(measured, mutants=mutants)

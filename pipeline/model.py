@@ -132,6 +132,11 @@ class Scope:
     reads: tuple[str, ...] = ()
     wish: Wish = Wish()
     confidence: Confidence | None = None
+    lines: tuple[tuple[str, int, int], ...] | None = None  # of a narrowed plan: (file, first, last); None: all
+
+    def takes_in(self, file: str, first: int, last: int) -> bool:
+        """Whether a stretch of lines is among those that the scope is about."""
+        return self.lines is None or any(file == of and a <= first and last <= b for of, a, b in self.lines)
 
 
 @attrs.frozen
@@ -255,6 +260,7 @@ class Plan:
     lints: tuple[Lint, ...] = ()
     compose: Mapping[str, str] = attrs.field(factory=dict)  # path -> who makes it of the fragments in PATH.d
     gate: GateConfig | None = None  # what agents' changes land through
+    since: str = ""  # the ref that the scopes are narrowed by (narrow.py)
 
     @property
     def commands(self) -> tuple[Task, ...]:

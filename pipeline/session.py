@@ -356,7 +356,14 @@ class Session:
         attempts = [e for e in self.events if e["event"] == "attempt"]
         clean = "_snapshot" in self.__dict__ and self._snapshot.tree == self._snapshot.head
         ages = self.plan.engine.max_age is not None or self.plan.changes
-        if not clean or ages or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
+        if (
+            not clean
+            or ages
+            or self.plan.since
+            or not self.info
+            or self.info.always
+            or any(e["outcome"] != "cached" for e in attempts)
+        ):
             return
         root = Path(self.plan.root)
         paths = [each for task in self.plan.tasks for each in (*task.reads, *task.writes)]

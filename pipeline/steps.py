@@ -85,6 +85,9 @@ class Steps:
         taken = set(self.session.engine.suite.titles(base))
         stored = [s for s in self.session.proofs.tests(scope.write) if not s.rejected and s.test.title not in taken]
         offered = tuple(sorted((s.test for s in stored), key=lambda t: t.title))
+        if scope.lines is not None:  # the others are about mutants that this scope knows nothing of
+            here = {s.key for s in survivors}
+            offered = tuple(test for test in offered if not here.isdisjoint(test.kills))
         claimed = {k for test in offered for k in test.kills}
         rest = [s for s in survivors if s.key not in claimed]
         embedded = [g for g in self.session.plan.generate.generators if g.embedded]

@@ -29,6 +29,7 @@ from pipeline.sandbox import Sandbox
 HERE = Path(__file__).parent
 PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
 OLDEST_NODE = 20
+MOST_RANGES = 20  # stretches of lines of one file that the engine is told one by one
 PACKAGES = ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
 CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
@@ -195,7 +196,7 @@ class StrykerJS:
             "userConfig": self._user_config(root),
             "scopes": [{"mutate": s.mutate, "tests": tests[s.name]} for s in scopes],
             "overrides": {
-                "mutate": [_literal(f) for s in scopes for f in s.mutate],
+                "mutate": [_literal(f) + lines for s in scopes for f in s.mutate for lines in _ranges(s, f)],
                 "mochaOptions": {"spec": spec},  # mocha takes a name that exists for what it is
                 "testRunner": "doit-mutate",
                 "plugins": [str(HERE / "scoped_runner.mjs")],
@@ -281,6 +282,14 @@ def _disjoint(scopes: Sequence[Scope]) -> Iterator[list[Scope]]:
                 group.append(scope)
                 left.remove(scope)
         yield group
+
+
+def _ranges(scope: Scope, file: str) -> list[str]:
+    """What stands behind a file's name for the lines that the scope is about. A pattern cannot have it, nor a file that
+    has many: all of such a file is measured."""
+    mine = [(first, last) for of, first, last in scope.lines or () if of == file]
+    whole = not mine or _literal(file) != file or len(mine) > MOST_RANGES
+    return [""] if whole else [f":{first}-{last}" for first, last in mine]
 
 
 def _literal(path: str) -> str:

@@ -66,10 +66,11 @@ def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measu
         return Measured(
             Outcome.NO_MUTANTS, f"nothing to mutate in {', '.join(scope.mutate)}", (), plain.files, plain.inputs
         )
-    if all(m.status in _UNJUDGED for m in mutants):
+    whole = scope.lines is None  # of a few lines, any of these may be true
+    if whole and all(m.status in _UNJUDGED for m in mutants):
         said = ", ".join(sorted({str(m.status) for m in mutants}))
         return Measured(Outcome.HOLLOW_REPORT, f"none of {len(mutants)} mutants was judged: {said}")
-    if len(mutants) > 1 and all(m.status is Status.TIMEOUT for m in mutants):
+    if whole and len(mutants) > 1 and all(m.status is Status.TIMEOUT for m in mutants):
         return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants timed out: nothing was judged")
     return Measured(
         Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,

@@ -1,0 +1,50 @@
+"""Only what has changed since a ref: measured, answered and landed beside what is known of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from conftest import World
+
+LABEL = "src/label.js"
+NARROW = f"{LABEL}@HEAD~1"
+
+
+def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(driven: World) -> None:
+    def whole() -> dict[str, str]:
+        targets = driven.root.glob("cache/scopes/*/*.json")
+        return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in targets if "@" not in p.parent.name}
+
+    before, tip = whole(), driven.git("rev-parse", "mutate/main")
+    driven.edit(LABEL, "if (name.length > width) {", "if (name.length > width && width >= 0) {")
+    driven.edit("src/cart.js", "\n", "\n\n")  # a line that holds no mutant
+    driven.commit()
+    listed = driven.doit("list", "--all", "since=HEAD~1").out
+    assert f"baseline:{NARROW}" in listed and "baseline:src/price.js" not in listed
+    done = driven.doit("-n", "2", "mutate", "since=HEAD~1")
+    assert done.ending(NARROW) == "landed"
+    assert driven.ran("baseline") == {NARROW, "src/cart.js@HEAD~1"}
+    assert done.ending("src/cart.js@HEAD~1") == "converged"
+    (target,) = [
+        p
+        for p in driven.root.glob("cache/scopes/*/baseline.json")
+        if "label" in p.parent.name and "HEAD" in p.parent.name
+    ]
+    mutants = json.loads(target.read_text())["mutants"]
+    assert {m["line"] for m in mutants} == {2} and len(mutants) >= 4
+    assert whole() == before
+    assert driven.git("rev-parse", "mutate/main") == tip
+    assert driven.titles("test/label.mutants.test.js", "mutate/main-since") != []
+    assert "nothing to do" in driven.doit("-n", "2", "mutate", "since=HEAD~1").out
+    report = json.loads(driven.doit("report", "--json", "since=HEAD~1").out)
+    assert [scope["scope"] for scope in report["scopes"]] == ["src/cart.js@HEAD~1", NARROW]
+    # The plan may say it; where nothing has changed there is nothing to do.
+    assert "no task" not in driven.doit("list", "since=HEAD").both
+    driven.doit("-n", "2", "mutate", "since=HEAD")
+    driven.write("tasks.yaml", f"since: HEAD~1\n{driven.read('tasks.yaml')}")
+    assert f"baseline:{NARROW}" in driven.doit("list", "--all").out
+    assert f"baseline:{LABEL} " in driven.doit("list", "--all", "since=").out
+    refused = driven.doit("-n", "2", "mutate", "since=no-such", code=3)
+    assert "since=no-such: no commit of that name here; `git fetch` what it is, or name another" in refused.both
+    assert "Traceback" not in refused.both
