@@ -414,7 +414,7 @@ def test_a_thousand_scopes_expand_in_well_under_a_second(tmp_path: Path) -> None
 A_NAME = "a name (no space, none of : = * ?, not - or / first)"
 A_COUNT = "a whole number from 1 to 1000"
 A_TIME = 'seconds, or text such as "90s", "30m" or "1h", and at most 31 days'
-SECTIONS = "compose, engine, gate, generate, land, lint, models, pools, project, scopes, store, tasks, version"
+SECTIONS = "compose, engine, gate, generate, land, lint, models, pools, project, scopes, since, store, tasks, version"
 QUOTE = "put text in quotes if it begins with one of * & ! % @ or holds any of { } [ ] # or ': '"
 
 UNREADABLE = {
@@ -467,7 +467,7 @@ SHAPE = {
     "a list": (
         "- a\n",
         [
-            "1: expected a mapping with version, project, store, pools, engine, generate, models, land, scopes, tasks, lint, gate, compose, got a list"
+            "1: expected a mapping with version, project, store, pools, since, engine, generate, models, land, scopes, tasks, lint, gate, compose, got a list"
         ],
     ),
     "no version": ("pools: {}\n", ["1: `version` is missing; begin with `version: 1`"]),
@@ -1081,9 +1081,10 @@ def test_every_key_of_the_schema_is_described_and_no_other_is_let_in() -> None:
                 yield from objects(inner)
 
     found = list(objects(config.schema()))
-    # The document, engine, generate, a generator, models and the five places of a wish in it, land, a scope, a task, an
-    # agent, a condition, what these two own, a look, a linter alone and one of several, the gate and what it owns.
-    assert len(found) == 22
+    # The document, engine, generate, its budget, a generator, models and the five places of a wish in it, land, a scope,
+    # a task, an agent, a condition, what these two own, a look, a linter alone and one of several, the gate and what it
+    # owns.
+    assert len(found) == 23
     for each in found:
         assert each["additionalProperties"] is False
         assert all(value["description"] for value in each["properties"].values())
@@ -1223,3 +1224,17 @@ def test_a_wrong_key_in_one_of_many_named_values_is_told_with_its_name(project: 
         "5: tasks[0].check.a.rn: no key 'rn' here; did you mean 'run'?",
         "5: tasks[0].check.b.hiden: no key 'hiden' here; did you mean 'hidden'?",
     ]
+
+
+def test_a_budget_is_tokens_in_short_and_money(project: Path) -> None:
+    plan = load(
+        project,
+        f"version: 1\nproject: shop\ngenerate: {{budget: {{tokens: 2M, cost: 5, tokens_per_kill: 1.5k}}}}\n{A_TASK}",
+    )
+    assert plan.generate.budget == model.Budget(2_000_000, 5.0, 1500)
+    said = problems_in(project, "version: 1\nproject: shop\ngenerate: {budget: {tokens: 2m, cost: free}}\n")
+    assert any("generate.budget.tokens: expected a whole number of tokens, or text such as" in line for line in said)
+    assert any(
+        "generate.budget.cost: expected an amount in USD, more than 0 and at most 1,000,000, got 'free'" in line
+        for line in said
+    )
