@@ -822,10 +822,8 @@ DODO = """
             if os.environ.get("SLOW_OPEN"): print("opening", flush=True); time.sleep(60)
         def estimate(self, task): return None
         def notes(self): return []
-        def progress(self) -> str:
-        return ""
-
-    def record(self, event):
+        def progress(self): return ""
+        def record(self, event):
             with open("events", "a") as file: file.write(json.dumps(event) + "\\n")
         def close(self, result, interrupted): return result, f"closed, interrupted: {interrupted}"
 
