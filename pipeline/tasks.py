@@ -198,7 +198,7 @@ class _Maker:
             "basename": "look", "name": task.name, "doc": f"let a {by} look at what has landed: {task.look.run[0]}",
             "actions": [Step(self.session, task.name, perform)],
             "targets": [self._task_target(task, "looked.json")], "clean": True,
-            "uptodate": [freshness.Asked(self.fresh.looked, task, same)],
+            "uptodate": [Asked(self.fresh.looked, task, said=same)],
             "meta": {"pool": VALIDATION if by == "tool" else LOOK, "kind": "look", "after": "land"},
         }  # fmt: skip
 
