@@ -17,6 +17,7 @@ from pathlib import Path
 from bench import gate as gates
 from bench import gated as gateds
 from bench import hoist as hoists
+from bench import seeing as seeings
 from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
@@ -153,6 +154,12 @@ def hoist(place: Path, _pairs: int) -> list[Row]:
     return []
 
 
+def seeing(place: Path, _pairs: int) -> list[Row]:
+    """A long ledger folded, and the view of a run at a terminal; prints lines of its own."""
+    seeings.figures(place)
+    return []
+
+
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
     "nothing": nothing,
@@ -162,6 +169,7 @@ BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "gated": gated,
     "race": race,
     "hoist": hoist,
+    "seeing": seeing,
     "net": net,
 }
 

@@ -9,10 +9,11 @@ nothing left to do.
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
@@ -31,8 +32,7 @@ ENDED = "ended"
 _WELL = (Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS)
 
 
-@attrs.frozen
-class What:
+class What(NamedTuple):
     """What a slot or a scope did, or why it did nothing."""
 
     sort: Class
@@ -47,8 +47,7 @@ class What:
 _NOTHING_LEFT, _ENDED, _DECIDING = What("idle", NOTHING_LEFT), What("idle", ENDED), What("wait", DECIDING)
 
 
-@attrs.frozen
-class Piece:
+class Piece(NamedTuple):
     """A stretch of time in seconds since the epoch."""
 
     start: float
@@ -167,6 +166,9 @@ def _holds(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
 def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[float, float, str]]]) -> None:
     """Cut the time of a hold into pieces: of what is inside of what, the innermost counts."""
     plain = _phase(hold.kind, hold.outcome)
+    if not spans and not (inside and hold.kind in ("check", "land", "gate")):
+        hold.pieces = [Piece(hold.start, hold.end, plain)]
+        return
     cuts: list[tuple[float, float, What]] = []
     for kind, name, start, end in spans:
         start, end = max(start, hold.start), min(end, hold.end)
@@ -184,6 +186,12 @@ def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[
     hold.pieces = list(_nested(hold.start, hold.end, plain, cuts))
 
 
+@functools.cache
+def _slot_of(lane: str) -> What:
+    return What("wait", f"a slot of {lane}")
+
+
+@functools.cache
 def _phase(name: str, outcome: str) -> What:
     if name == "rerun":
         return What("rerun", "rerun")
@@ -259,8 +267,9 @@ class _Sweep:
 
     def _worked(self, hold: Hold) -> None:
         """Count what a hold did in the slots that it had."""
+        mine = self.slots[hold.lane]
         for piece in hold.pieces:
-            self.slots[hold.lane][piece.what] += piece.seconds
+            mine[piece.what] += piece.end - piece.start
             for lane, start, end, more in hold.places:
                 overlap = min(end, piece.end) - max(start, piece.start)
                 if overlap > 0 and lane in self.slots:
@@ -329,17 +338,19 @@ class _Sweep:
     def _gap(self, hold: Hold, start: float, end: float) -> Iterator[Piece]:
         """Not ready yet; then ready, and no slot free for so long, the rest for something else."""
         ready = min(max(hold.ready, start), end)
-        before = self.of_task.get(hold.after or "")
-        until = start if before is None else min(max(before.end, start), ready)
-        waited = min(self.full[hold.lane].within(ready, end), end - ready)
-        rest = ONE_AT_A_TIME if self.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
-        pieces = (
-            Piece(start, until, What("wait", DEPENDENCY, hold.after or "")),
-            Piece(until, ready, _DECIDING),
-            Piece(ready, ready + waited, What("wait", f"a slot of {hold.lane}")),
-            Piece(ready + waited, end, What("wait", rest) if rest else _DECIDING),
-        )
-        yield from (piece for piece in pieces if piece.end > piece.start)
+        if ready > start:
+            before = self.of_task.get(hold.after or "")
+            until = start if before is None else min(max(before.end, start), ready)
+            if until > start:
+                yield Piece(start, until, What("wait", DEPENDENCY, hold.after or ""))
+            if ready > until:
+                yield Piece(until, ready, _DECIDING)
+        waited = ready + min(self.full[hold.lane].within(ready, end), end - ready)
+        if waited > ready:
+            yield Piece(ready, waited, _slot_of(hold.lane))
+        if end > waited:
+            rest = ONE_AT_A_TIME if self.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
+            yield Piece(waited, end, What("wait", rest) if rest else _DECIDING)
 
 
 class _Stretches:

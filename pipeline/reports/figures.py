@@ -5,9 +5,11 @@ A figure is measured; or estimated, and `how` says by what method; or None, whic
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -115,6 +117,23 @@ class Figures:
 
 def of(events: Sequence[Event]) -> tuple[Figures, Timeline] | None:
     """The figures of one run's events, None where none of its tasks ran in a lane."""
+    with _no_collection():
+        return _of(events)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Of a long ledger much is made that stays: Python's collector would look through all of it again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _of(events: Sequence[Event]) -> tuple[Figures, Timeline] | None:
     found = timeline.of(events)
     if found is None:
         return None

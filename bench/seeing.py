@@ -1,0 +1,146 @@
+"""What it costs to see: a ledger of 100,000 events folded, and the live view of a run of ten tasks a second.
+
+`python -m bench seeing` prints both. The fold's peer is the reading of the same lines as JSON and no more; the view's
+is the same run at a terminal that is told to be dumb.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EVENTS = 100_000
+TASKS = 300
+TOKENS = {"fresh_input": 900, "cache_write": 0, "cache_read": 0, "output": 300, "cost": 0.01}
+DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
+
+
+def ledger(path: Path, seed: int = 1) -> int:
+    """Write a ledger of one run: 1,000 scopes whose rounds alternate between two lanes, each task with a call or a
+    condition. Returns the number of events."""
+    chance = random.Random(seed)
+    free = {"validation": [(0.0, slot) for slot in range(4)], "generation": [(0.0, slot) for slot in range(8)]}
+    last: dict[str, tuple[str, float]] = {}
+    events: list[dict[str, object]] = [
+        {"event": "run-started", "at": 0.0, "lanes": {"validation": 4, "generation": 8}, "scopes": []}
+    ]
+    while len(events) < EVENTS:
+        turn = len(events) // 2
+        lane, scope = ("generation", "validation")[turn // 1000 % 2], f"src/{turn % 1000}.js"
+        before, ready = last.get(scope, (None, 0.0))
+        since, slot = heapq.heappop(free[lane])
+        started = max(since, ready) + 0.001
+        ended = started + chance.uniform(0.5, 4.0)
+        heapq.heappush(free[lane], (ended, slot))
+        kind = "generate" if lane == "generation" else "validate"
+        name, round_ = f"{kind}:{scope}:{turn // 2000}", turn // 2000
+        events.append({
+            "event": "attempt", "task": name, "kind": kind, "scope": scope, "round": round_, "lane": lane, "slot": slot,
+            "share": 1.0, "ready": ready, "started": started, "ended": ended, "outcome": "ok", "after": before,
+            "needs": [before] if before else [],
+        })  # fmt: skip
+        events.append({
+            "event": "call", "scope": scope, "round": round_, "started": started, "ended": ended, "outcome": "ok",
+            "model": "m", "tokens": dict(TOKENS),
+        })  # fmt: skip
+        last[scope] = name, ended
+    path.write_text("".join(json.dumps({**event, "run": "r"}) + "\n" for event in events))
+    return len(events)
+
+
+FOLD = """\
+import json, sys, time
+from pathlib import Path
+from pipeline import ledger
+from pipeline.reports import figures
+path = Path(sys.argv[1])
+began = time.process_time()
+for line in path.open(): json.loads(line)
+read = time.process_time() - began
+began = time.process_time()
+events = list(ledger.events(path))
+found, _ = figures.of(events)
+print(json.dumps([read, time.process_time() - began, found.wall]))
+"""
+
+
+def fold(place: Path) -> None:
+    path = place / "ledger.jsonl"
+    count = ledger(path)
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", FOLD, str(path)], capture_output=True, text=True, check=True)
+        read, folded, wall = json.loads(ran.stdout)
+        print(
+            f"a ledger of {count:,} events of one run, {wall:,.0f} s by its clock: read and folded {folded:.2f} s of "
+            f"CPU, read alone {read:.2f} s: {folded / read:.1f} times",
+            flush=True,
+        )
+
+
+def view(place: Path) -> None:
+    root = place / "p"
+    root.mkdir()
+    (root / "dodo.py").write_text(DODO)
+    lines = [
+        f'  - {{name: t{n}, run: "sleep 0.2", pool: {"generation" if n % 2 else "validation"}}}' for n in range(TASKS)
+    ]
+    (root / "tasks.yaml").write_text("\n".join(["version: 1", "pools: {generation: 1}", "tasks:", *lines, ""]))
+    (root / ".gitignore").write_text("cache/\n__pycache__/\n")
+    for words in ("init -q", "add -A", "-c user.name=b -c user.email=b@b.invalid commit -qm begin"):
+        subprocess.run(["git", *words.split()], cwd=root, check=True)
+    for _ in range(3):
+        seen, seconds = _at_a_terminal(root, "xterm")
+        dumb, _ = _at_a_terminal(root, "dumb")
+        print(
+            f"{TASKS} tasks, {TASKS / seconds:.1f} a second: {seen:.2f} s of CPU with the view, {dumb:.2f} s without: "
+            f"{(seen - dumb) / seconds:.2%} of a core",
+            flush=True,
+        )
+
+
+def _at_a_terminal(root: Path, term: str) -> tuple[float, float]:
+    """CPU seconds of doit itself, and seconds by the clock."""
+    ours, theirs = pty.openpty()
+    env = {key: value for key, value in os.environ.items() if key != "CI"}
+    names = [f"t{n}" for n in range(TASKS)]
+    began = time.monotonic()
+    run = subprocess.Popen(
+        [sys.executable, "-c", MEASURED, "-n", "1", "-a", *names], cwd=root, stdout=theirs, stderr=theirs,
+        env={**env, "TERM": term, "COLUMNS": "100", "LINES": "40", "DOIT_MUTATE_HOME": str(root.parent)},
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:
+            more = b""
+        if not more:
+            break
+        said = (said + more)[-4000:]
+    os.close(ours)
+    if run.wait() != 0:
+        raise RuntimeError(said.decode(errors="replace"))
+    return float((root / "cpu").read_text()), time.monotonic() - began
+
+
+MEASURED = """\
+import resource, sys
+from doit.doit_cmd import DoitMain
+status = DoitMain().run(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+open("cpu", "w").write(str(used.ru_utime + used.ru_stime))
+sys.exit(status)
+"""
+
+
+def figures(place: Path) -> None:
+    fold(place)
+    view(place)
