@@ -61,3 +61,19 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
     assert "two documents" in driven.doit("report", "--json", "--junit", code=1).both
     assert "s with validation 1, generation 3;" in driven.doit("report", "--what-if", "n=1,generation=3").out
     assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=1).both
+
+
+def test_what_a_run_will_cost_is_told_from_what_runs_have_cost(driven: World) -> None:
+    assert "nothing to do: no engine run, no call" in driven.doit("plan", "--cost").out
+    driven.use_claude()
+    driven.edit("src/label.js", "name.length > width", "name.length > width + 0")
+    said = driven.doit("plan", "--cost", "-n", "2").out
+    assert "by the clock" in said and "at validation 2, generation" in said
+    assert "survivors a scope after search" not in said  # the targets tell
+    assert "generate 60 s" in said and "2,000 tokens a call" in said
+    assert "baseline" not in said.rpartition("taken as")[2]  # the ledger tells
+    told = json.loads(driven.doit("plan", "--cost", "--json", "-n", "2").out)
+    assert told["due"] >= 1 and told["cost"] is None
+    assert told["engine"]["low"] <= told["engine"]["mean"] <= told["engine"]["high"] <= told["validation"]["high"]
+    assert told["tokens"]["mean"] >= 3000 * told["calls"]["mean"] > 0
+    assert "do not go together" in driven.doit("plan", "--cost", "--hoist", "x", code=1).both

@@ -38,10 +38,11 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
         svg: str,
         from_: str,
         check: str,
+        cost: bool,
     ) -> TaskFailed | None:
         from pipeline.reports.plan.answer import answer
 
-        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_, check))
+        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_, check, cost))
         # What there is to say is said: a status of 1 is an answer, not a failure to be explained.
         return TaskFailed("", report=False) if status else None
 

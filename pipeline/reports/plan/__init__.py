@@ -25,6 +25,7 @@ class Asked:
     svg: str = ""
     from_: str = ""
     check: str = ""
+    cost: bool = False
 
 
 PARAMS: Sequence[Mapping[str, Any]] = (
@@ -37,5 +38,6 @@ PARAMS: Sequence[Mapping[str, Any]] = (
     {"name": "dot", "long": "dot", "default": False, "type": bool, "help": "the graph, as DOT"},
     {"name": "svg", "long": "svg", "default": "", "help": "the graph, as a picture in this file (needs graphviz)"},
     {"name": "from_", "long": "from", "default": "", "help": "judge the plan of an agent orchestrator in this file"},
+    {"name": "cost", "long": "cost", "default": False, "type": bool, "help": "minutes, calls, tokens, money expected"},
     {"name": "check", "long": "check", "default": "", "help": "with --from --write: checks what has no check"},
 )

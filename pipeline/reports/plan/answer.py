@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from pipeline import analysis, schedule
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
@@ -36,6 +38,8 @@ def answer(session: Session, asked: Asked) -> int:
             return _hoist(session, asked)
         if asked.from_ and asked.write:
             return _adopt(session, asked)
+        if asked.cost:
+            return _cost(session, asked)
         return _foreign(asked) if asked.from_ else _plan(session, asked)
     except (Wrong, draw.CannotDraw, PlanErrors) as error:
         sys.stderr.write(f"{error}\n")
@@ -60,8 +64,12 @@ def _check(asked: Asked) -> None:
     if asked.n < 1:
         raise Wrong(f"-n {asked.n}: the validation lane needs a slot at least; say -n 1 or more")
     apart = [
-        name for name, given in (("--scope", asked.scope), ("--hoist", asked.hoist), ("--from", asked.from_)) if given
-    ]
+        name
+        for name, given in (
+            ("--scope", asked.scope), ("--hoist", asked.hoist), ("--from", asked.from_), ("--cost", asked.cost)
+        )
+        if given
+    ]  # fmt: skip
     if len(apart) > 1:
         raise Wrong(f"{' and '.join(apart)} do not go together")
 
@@ -70,6 +78,18 @@ def _one_scope(session: Session, name: str) -> int:
     if name not in session.scopes:
         raise Wrong(f"no scope is called {name!r}; {nearest(name, session.scopes) or 'there is none'}")
     print(text.of_scope(session.scopes[name]))
+    return 0
+
+
+def _cost(session: Session, asked: Asked) -> int:
+    from pipeline.reports.plan import cost
+
+    capacity = _capacity(session, asked.n)
+    expected = cost.estimate(session, capacity)
+    if asked.json:
+        _print_json({"plan": session.plan.path, "capacity": capacity, **attrs.asdict(expected)})
+    else:
+        print(cost.text(expected, capacity))
     return 0
 
 
