@@ -6,6 +6,7 @@ others are somebody's, one of ours that a person has changed among them: they ar
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -324,9 +325,15 @@ class LandingBranch:
         return False
 
     def without_husk(self, text: str, write: str, head: str) -> str:
-        """The text; "" where nothing is left in it but what our tests imported."""
-        ours_alone = not self.engine.suite.titles(text) and self.repository.read(head, write) is None
-        return "" if ours_alone else text
+        """The text; "" where nothing is left in it but imports, and what stands around tests of ours: a helper that a
+        person put there stays."""
+        suite = self.engine.suite
+        if suite.titles(text) or self.repository.read(head, write) is not None:
+            return text
+        left = functools.reduce(lambda rest, said: rest.replace(said, ""), suite.imports(text, write, write), text)
+        made = suite.add("", [s.test for s in self.store.tests(write)])
+        around = {line.strip() for line in made.splitlines()}
+        return text if any(line.strip() and line.strip() not in around for line in left.splitlines()) else ""
 
     def literal(self, path: str) -> str:
         """A project file's name as git takes for no pattern."""

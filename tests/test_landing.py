@@ -278,6 +278,8 @@ def test_a_write_file_goes_when_nothing_but_what_our_tests_imported_is_left_in_i
     assert branch.without_husk(imports, LABEL, "HEAD") == ""
     assert branch.without_husk(with_a_test, LABEL, "HEAD") == with_a_test
     assert branch.without_husk(imports, "test/label.test.js", "HEAD") == imports  # HEAD has that file
+    with_a_helper = f"{imports}\nexport const narrow = (text) => label(text, 3);\n"
+    assert branch.without_husk(with_a_helper, LABEL, "HEAD") == with_a_helper
 
 
 # -- hooks
