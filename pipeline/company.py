@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 def runnable(
     bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: list[Test], dropped: list[Dropped]
-) -> tuple[list[Test], set[str]]:
-    """The tests that pass on the original, alone and beside each other, and touch nothing; the files they loaded."""
+) -> tuple[list[Test], list[Test], set[str]]:
+    """The tests that pass on the original, alone and beside each other, and touch nothing; those that they have been
+    built with, where any of these can be tried by itself; the files that were loaded."""
+    before = len(dropped)
     good, loaded = _passing(bench, file_with, tests, dropped)
-    return _in_any_order(bench, file_with, good, dropped), loaded
+    unfit = {d.title for d in dropped[before:] if d.outcome is Outcome.BUILD_ERROR}
+    built = good if bench.engine.suite.ordered else [t for t in tests if t.title not in unfit]
+    return _in_any_order(bench, file_with, good, built, dropped), built, loaded
 
 
 def _passing(
@@ -82,14 +86,15 @@ def _why_not(result: TestResult | None) -> str:
 
 
 def _in_any_order(
-    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test], dropped: list[Dropped]
-) -> list[Test]:
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: Sequence[Test], built: Sequence[Test],
+    dropped: list[Dropped],
+) -> list[Test]:  # fmt: skip
     """Of tests that pass alone, those that do so beside the others: of any two, each comes first once. One that spoils
     another is dropped, not the one that it spoils."""
 
     def spoiled(order: Sequence[Test]) -> Test | None:
         """The first that does not pass in this order."""
-        run = _run(bench, file_with, order, tests)
+        run = _run(bench, file_with, order, built)
         failed = [t for t in order if run.outcome is not Outcome.OK or t.title not in run.passed]
         return failed[0] if failed else None
 

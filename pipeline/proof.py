@@ -1,4 +1,4 @@
-"""Candidates -> proofs. Every judgement is made on the exact text of the test file that would land, in fresh processes.
+"""Candidates -> proofs. Every proof is made on the exact text of the test file that would land, in fresh processes.
 
 A test is proved when it passes on the original in every run, and each mutant it is credited with makes it fail by an
 assertion, or by an exception out of the code under test. It stays only if without it a kill is lost.
@@ -63,9 +63,9 @@ class Bench:
             only=only, env=env, sandbox=Sandbox(()), watch=True,
         )  # fmt: skip
 
-    def side_by_side(self, mutants: Iterable[str]) -> dict[str, TestRun]:
-        wanted = list(mutants)
-        return dict(zip(wanted, process.side_by_side(self.run, wanted, self.workers), strict=True))
+    def side_by_side(self, mutants: Iterable[str], only: Sequence[str] | None = None) -> dict[str, TestRun]:
+        ids = list(mutants)
+        return dict(zip(ids, process.side_by_side(lambda i: self.run(i, only=only), ids, self.workers), strict=True))
 
 
 @attrs.frozen
@@ -96,11 +96,13 @@ def prove(
         return suite.add(base, [*prior, *tests])
 
     alive: list[Test] = []
+    built: list[Test] = []  # with these in it a file has been built; not all of them pass
     inputs: set[str] = set()
     left = list(candidates)
     while left:  # of two with one title the first is judged; the other only if that one does not hold
         due = list({t.title: t for t in reversed(left) if t.title not in taken}.values())[::-1]
-        good, loaded = runnable(bench, file_with, due, dropped)
+        good, beside, loaded = runnable(bench, file_with, due, dropped)
+        built = [] if alive else beside
         alive += good
         inputs |= loaded
         taken |= {t.title for t in good}
@@ -109,7 +111,7 @@ def prove(
             dropped += [dropping(t, Outcome.REJECTED, "the file has a test of this title") for t in left]
             break
     try:
-        proved = _provable(bench, file_with, alive, {s.key for s in survivors}, runs, standing, dropped)
+        proved = _provable(bench, file_with, alive, built, {s.key for s in survivors}, runs, standing, dropped)
     except _Unjudged as error:
         proved = ()
         dropped += [dropping(t, Outcome.UNVERIFIED, str(error)) for t in alive]
@@ -117,15 +119,23 @@ def prove(
 
 
 def _provable(
-    bench: Bench, file_with: Callable[[Sequence[Test]], str], alive: Sequence[Test], wanted: set[str], runs: int,
-    standing: Collection[str], dropped: list[Dropped],
+    bench: Bench, file_with: Callable[[Sequence[Test]], str], alive: Sequence[Test], built: Sequence[Test],
+    wanted: set[str], runs: int, standing: Collection[str], dropped: list[Dropped],
 ) -> tuple[Proved, ...]:  # fmt: skip
-    """Of tests that pass, those that are needed, steady, and harmless to the tests beside them."""
+    """Of tests that pass, those that are needed, steady, and harmless to the tests beside them. built: as `runnable`
+    says; which are needed is tried there, so that no text is built with what is not."""
     spare: dict[str, Dropped] = {}  # of no use beside the others, as long as none of those turns out to be bad
     spared: list[Test] = []
+    wider = [] if [t.title for t in built] == [t.title for t in alive] else list(built)
     while alive:
-        text = file_with(alive)
-        matrix, told = _kills(bench, text, alive, wanted)
+        text = file_with(wider or alive)
+        try:
+            matrix, told = _kills(bench, text, alive, wanted, [t.title for t in alive] if wider else None)
+        except _Unjudged:
+            if not wider:
+                raise
+            wider = []
+            continue
         needed = cover(
             {t.title: matrix.get(t.title, {}) for t in alive}, {t.title: len(t.code) for t in alive}, standing
         )
@@ -140,7 +150,7 @@ def _provable(
             reason = "every mutant it kills is killed by another test"
             spare.update({t.title: dropping(t, Outcome.REJECTED, reason) for t in idle})
             spared += idle
-        elif not bad:
+        elif not bad and not wider:
             with account.span("phase", "prove"):
                 bad = _unsteady(bench, text, alive, runs) or _leaning(bench, text, alive)
                 bad = bad or _harmful(bench, file_with, alive)
@@ -153,6 +163,7 @@ def _provable(
             alive, spare, spared = [*alive, *spared], {}, []  # what the bad ones killed may be killed by these
         dropped += bad.values()
         alive = [t for t in alive if t.title not in bad and t.title not in spare]  # another text: judge that
+        wider = []
     dropped += spare.values()
     return ()
 
@@ -219,13 +230,13 @@ def cover(
 
 
 def _kills(
-    bench: Bench, text: str, tests: Sequence[Test], wanted: set[str]
+    bench: Bench, text: str, tests: Sequence[Test], wanted: set[str], only: Sequence[str] | None = None
 ) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """title -> mutant key -> how it failed there, for this text: one fresh process a mutant tells it of every test.
-    And title -> why not, of tests that fail in that code also with no mutant on: they would fail with any."""
+    """title -> mutant key -> how it failed there, for this text: one fresh process a mutant tells it of every test (of
+    `only` these). And title -> why not, of tests that fail in that code also with no mutant on: they would with any."""
     bench.write(text)
     bench.lay_switch()
-    plain = bench.run("")
+    plain = bench.run("", only=only)
     if plain.outcome is not Outcome.OK:
         raise _Unjudged(f"{plain.outcome} in the code with the mutants, none of them on: {plain.detail}")
     told = {
@@ -237,7 +248,7 @@ def _kills(
     ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
     matrix: dict[str, dict[str, str]] = {}
     due = [i for i in ids if plain.reached is None or titles.intersection(plain.reached.get(i, ()))]
-    for id_, run in bench.side_by_side(due).items():
+    for id_, run in bench.side_by_side(due, only).items():
         if run.outcome is not Outcome.OK:
             continue  # a time limit, a crash or a file that does not load is not a kill
         for result in run.failed:

@@ -55,6 +55,8 @@ class Runs:
     tells: bool = True  # whether a run tells which mutants its tests reach
     suite: MochaSuite = attrs.field(factory=MochaSuite)
     count: Counter[str] = attrs.field(factory=Counter)
+    # of each run of the write file: the mutant, what the file holds, what of it was asked for
+    asked: list[tuple[str | None, tuple[str, ...], Sequence[str] | None]] = attrs.field(factory=list)
 
     def test(
         self, root: Path, files: Sequence[str], *, mutant: str | None = None, timeout: float, record: bool = False,
@@ -67,7 +69,10 @@ class Runs:
             guilty = [TestResult(WRITE, t, "failed", "other", "line 7") for t, b in bodies.items() if "breaks" in b]
             return TestRun(Outcome.BUILD_ERROR, "SyntaxError", tuple(guilty) if self.names else ())
         self.boxes.append((files == [WRITE], sandbox))
+        self.asked += [(mutant, tuple(bodies), only)] if files == [WRITE] else []
         for title, body in bodies.items():
+            if only is not None and title not in only:
+                continue
             if "ends" in body:
                 return TestRun(Outcome.CRASHED, "died", running=title)
             if f"hangs({mutant})" in body:
@@ -86,7 +91,7 @@ class Runs:
                 reached[key] = (*reached.get(key, ()), title)
             bad = "fails" in body or mutant in kills or ("flaky" in body and shuffle == 3)
             bad |= spoilt or ("reads" in body and mutant is not None)
-            bad |= ("leans" in body and only is not None) or ("local" in body and "TZ" in (env or {}))
+            bad |= ("leans" in body and only == [title]) or ("local" in body and "TZ" in (env or {}))
             spoilt |= "spoils" in body
             left = "it leaves x changed" if "leaves" in body and watch else ""
             kind = "other" if f"throws({mutant})" in body else "assertion"
@@ -123,6 +128,42 @@ def candidate(title: str, does: str) -> Test:
 def judge(bench: Bench, *tests: Test, **more: Any) -> tuple[dict[str, tuple[str, ...]], dict[str, Dropped]]:
     verdict = prove(bench, more.pop("base", ""), (), tests, SURVIVORS, 5, **more)
     return {p.test.title: p.test.kills for p in verdict.proved}, {d.title: d for d in verdict.dropped}
+
+
+def test_of_what_was_built_once_no_part_is_built_but_what_is_needed_and_that_alone_is_judged_for_a_proof(
+    bench: Bench,
+) -> None:
+    engine = Runs(suite=MochaSuite(ordered=False), names=True)
+    tests = {
+        "wrong": "fails", "broken": "breaks", "last": "ends", "one": "kills(a)", "two": "kills(a); kills(b)",
+        "three": "kills(c)", "idle": "nothing",
+    }  # fmt: skip
+    proved, dropped = judge(
+        attrs.evolve(bench, engine=cast(Engine, engine)), *(candidate(t, does) for t, does in tests.items())
+    )
+    assert proved == {"two": ("a", "b"), "three": ("c",)}
+    assert {t: d.outcome for t, d in dropped.items()} == {
+        "wrong": Outcome.REJECTED, "broken": Outcome.BUILD_ERROR, "last": Outcome.CRASHED, "one": Outcome.REJECTED,
+        "idle": Outcome.REJECTED,
+    }  # fmt: skip
+    built = list(dict.fromkeys(titles for _, titles, _ in engine.asked))
+    assert built == [("wrong", "last", "one", "two", "three", "idle"), ("two", "three")]
+    exact = [(mutant, only) for mutant, titles, only in engine.asked if titles == ("two", "three")]
+    assert {m for m, only in exact if only is None} == {None, "", *"abc"}  # each mutant met that very text, whole
+    assert all(only for _, titles, only in engine.asked[1:] if titles == built[0])  # but for the first, which one ended
+
+
+def test_where_the_whole_of_what_was_built_cannot_be_judged_its_part_is(bench: Bench) -> None:
+    @attrs.define
+    class Whole(Runs):
+        def test(self, root: Path, files: Sequence[str], **more: Any) -> TestRun:
+            if more.get("mutant") is not None and more.get("only") is not None:
+                return TestRun(Outcome.UNVERIFIED, "of whole files only")
+            return Runs.test(self, root, files, **more)
+
+    there = attrs.evolve(bench, engine=cast(Engine, Whole(suite=MochaSuite(ordered=False))))
+    proved, _ = judge(there, candidate("wrong", "fails"), candidate("one", "kills(a)"))
+    assert proved == {"one": ("a",)}
 
 
 def test_each_test_is_credited_with_what_it_was_seen_to_kill_whatever_it_claims(bench: Bench) -> None:

@@ -1,8 +1,9 @@
-"""Test programs: what starts the tests of a built project in one process, and what it answers. For a project whose
-framework has an adapter of the test platform that is TestHost.cs, compiled once a run; xunit.v3 makes its own."""
+"""Test programs: what starts the tests of a built project in one process, and what it answers. That is TestHost.cs,
+compiled once a run with what calls xunit 2, or a framework's adapter of the test platform; xunit.v3 makes its own."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -20,7 +21,8 @@ from pipeline.results import Outcome
 
 SOURCE = Path(__file__).with_name("TestHost.cs")
 NAME = "TestHost.dll"
-_PLATFORM = "Microsoft.VisualStudio.TestPlatform.ObjectModel.dll"  # what adapters and their hosts are written against
+_PLATFORM = ("Microsoft.VisualStudio.TestPlatform.ObjectModel.dll",)  # what adapters are written against
+_XUNIT = ("xunit.abstractions.dll", "xunit.core.dll", "xunit.execution.dotnet.dll")
 _OWN = "xunit.v3.core.dll"
 _XML = "{http://microsoft.com/schemas/VisualStudio/TeamTest/2010}"
 _ESCAPED = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
@@ -55,11 +57,15 @@ class Answer:
     errors: tuple[str, ...] = ()
 
 
+class _NotCompiled(EngineError):
+    """What stands in the output folder is not what a host was written for."""
+
+
 @attrs.define
 class Hosts:
     """Compiled hosts, each for a framework and a test platform."""
 
-    _made: dict[tuple[str, str], bytes] = attrs.field(factory=dict)
+    _made: dict[tuple[str, ...], bytes | _NotCompiled] = attrs.field(factory=dict)
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def prepare(
@@ -69,13 +75,14 @@ class Hosts:
         `place`. seed: of the tests' order; None: the framework's own. Raises EngineError."""
         if (stage / _OWN).is_file():
             return _own(stage / f"{assembly}.dll", only, place)
-        if not (stage / _PLATFORM).is_file() or not any(_adapters(stage)):
+        adapters = _adapters(stage)
+        if not adapters or not _are_there(stage, _PLATFORM):
             raise EngineError(
                 f"{assembly}: to run its tests one by one takes xunit.v3, or Microsoft.NET.Test.Sdk and a framework's "
                 "adapter (xunit.runner.visualstudio, NUnit3TestAdapter, MSTest.TestAdapter); it has neither"
             )
         (stage / NAME).unlink(missing_ok=True)
-        (stage / NAME).write_bytes(self._host(root, stage, assembly))
+        (stage / NAME).write_bytes(self._host(root, stage, assembly, len(adapters)))
         lines = [*([f"shuffle {seed}"] if seed is not None else ())]
         if only is not None:
             lines += [f"type {t}" for t in sorted(only.types)] + [f"test {t}" for t in only.tests]
@@ -86,13 +93,31 @@ class Hosts:
             words += ["--depsfile", str(deps)]
         return [*words, str(stage / NAME), f"{assembly}.dll", str(place / "request"), str(place / "answer")]
 
-    def _host(self, root: Path, stage: Path, assembly: str) -> bytes:
+    def _host(self, root: Path, stage: Path, assembly: str, frameworks: int) -> bytes:
+        if frameworks == 1 and _are_there(stage, _XUNIT):
+            with contextlib.suppress(_NotCompiled):  # of another xunit: its adapter will do
+                return self._compiled(root, stage, assembly, "TestHostXunit.cs", _XUNIT)
+        return self._compiled(root, stage, assembly, "TestHostAdapters.cs", _PLATFORM)
+
+    def _compiled(self, root: Path, stage: Path, assembly: str, runner: str, libraries: Sequence[str]) -> bytes:
         framework = _framework(root, stage / f"{assembly}.runtimeconfig.json")
-        key = str(framework), hashlib.sha256((stage / _PLATFORM).read_bytes()).hexdigest()
+        contents = (hashlib.sha256((stage / name).read_bytes()).hexdigest() for name in libraries)
+        key = runner, str(framework), *contents
         with self._lock:
             if key not in self._made:
-                self._made[key] = _compiled(root, framework, stage / _PLATFORM)
-            return self._made[key]
+                sources = (SOURCE, SOURCE.with_name(runner))
+                try:
+                    self._made[key] = _compiled(root, framework, sources, [stage / name for name in libraries])
+                except _NotCompiled as error:
+                    self._made[key] = error
+            made = self._made[key]
+        if isinstance(made, _NotCompiled):
+            raise made
+        return made
+
+
+def _are_there(stage: Path, names: Sequence[str]) -> bool:
+    return all((stage / name).is_file() for name in names)
 
 
 def _adapters(stage: Path) -> Sequence[Path]:
@@ -112,9 +137,9 @@ def _framework(root: Path, config: Path) -> Path:
     return fitting[0]
 
 
-def _compiled(root: Path, framework: Path, platform: Path) -> bytes:
-    """TestHost.cs, compiled. Raises EngineError."""
-    libraries = [*sorted(framework.glob("System*.dll")), framework / "netstandard.dll", platform]
+def _compiled(root: Path, framework: Path, sources: Sequence[Path], more: Sequence[Path]) -> bytes:
+    """The assembly that sources make. Raises EngineError."""
+    libraries = [*sorted(framework.glob("System*.dll")), framework / "netstandard.dll", *more]
     with scratch.folder() as place:
         options = [
             "target:exe",
@@ -125,13 +150,13 @@ def _compiled(root: Path, framework: Path, platform: Path) -> bytes:
             "nologo",
             "nowarn:1701",
         ]
-        lines = [*(f"/{o}" for o in options), *(f'/reference:"{p}"' for p in libraries), f'"{SOURCE}"']
+        lines = [*(f"/{o}" for o in options), *(f'/reference:"{p}"' for p in libraries), *(f'"{p}"' for p in sources)]
         (place / "words.rsp").write_text("\n".join(lines))
         compiler = dotnet.sdk_folder(root) / "Roslyn/bincore/csc.dll"
         words = [dotnet.find(), "exec", str(compiler), "/noconfig", f"@{place / 'words.rsp'}"]
         done = process.run(words, cwd=place, env=dotnet.environment(place), timeout=300)
         if not done.ok:
-            raise EngineError(f"the test host cannot be compiled: {done.tail(4)}", Outcome.BUILD_ERROR)
+            raise _NotCompiled(f"the test host cannot be compiled: {done.tail(4)}", Outcome.BUILD_ERROR)
         return (place / NAME).read_bytes()
 
 
