@@ -28,6 +28,7 @@ class Measurement:
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash: all that it depends on
     cached: bool = False
     audit_seconds: float | None = None  # wall clock; None where it was cached
+    audit_cpu_seconds: float | None = None
 
 
 # The targets that tell of measurements.
@@ -110,7 +111,7 @@ class Measuring:
                 for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
                     scope = next(s for s in due if s.name == name)
                     measured = _narrowed(measured, scope)
-                    began = time.monotonic()
+                    began, spent = time.monotonic(), _spent()
                     if measured.outcome is Outcome.OK:
                         with account.span("phase", "audit"):
                             measured = self._audited(worktree, tree, measured, workers)
@@ -120,7 +121,8 @@ class Measuring:
                     result = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
                     if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
                         self.cache.keep(known[name], result.inputs, result)
-                    done[name] = attrs.evolve(result, audit_seconds=time.monotonic() - began)
+                    took = time.monotonic() - began
+                    done[name] = attrs.evolve(result, audit_seconds=took, audit_cpu_seconds=_spent() - spent)
         return done
 
     def _find_all(
@@ -171,3 +173,9 @@ def _narrowed(measured: Measured, scope: Scope) -> Measured:
         said = f"nothing to mutate on the lines that have changed in {', '.join(scope.mutate)}"
         return attrs.evolve(measured, outcome=Outcome.NO_MUTANTS, detail=said, mutants=(), switch=None)
     return attrs.evolve(measured, mutants=mutants)
+
+
+def _spent() -> float:
+    """CPU seconds of the programs that this task has run so far."""
+    mine = account.current()
+    return 0.0 if mine is None else mine.cpu_seconds

@@ -301,6 +301,55 @@ def test_a_state_is_built_once_and_zero_tests_and_a_build_that_fails_are_outcome
         assert engine.test(root, FILES, timeout=300) == broken and len(counted) == first + 2
 
 
+FAILING = """\
+namespace Shop.Tests;
+public class Opened : IDisposable { public void Dispose() => throw new InvalidOperationException("it does not close"); }
+public class FailingTests
+{
+    [Fact] public void Passes() { }
+    [Fact(Skip = "not now")] public void IsSkipped() { }
+    [Fact] public void Differs() => Assert.Equal([1, 2], new[] { 1, 3 });
+    [Fact] public void Throws() => Doors.IsOpen(int.Parse("x"));
+    [Fact] public void ThrowsWithAReason() => throw new ArgumentException("what", new FormatException("why"));
+    [Fact] public async Task ThrowsLater() { await Task.Yield(); throw new AggregateException("all", new Exception()); }
+    [Theory, InlineData(1), InlineData(2)] public void FailsInOne(int one) => Assert.Equal(1, one);
+    public static TheoryData<int> None => [];
+    [Theory, MemberData(nameof(None))] public void HasNoData(int one) => Assert.Equal(1, one);
+    [Fact] public void FailsByAll() => Assert.Multiple(() => Assert.True(false, "first"), () => Assert.True(false));
+    public class Inner { [Fact] public void Fails() => Assert.Fail("here"); }
+}
+public class ClosedTests : IClassFixture<Opened> { [Fact] public void IsNotClosed() { } }
+public class BrokenTests : IDisposable
+{
+    [Fact] public void IsBroken() { }
+    public void Dispose() => throw new NotSupportedException("broken");
+}
+"""
+
+
+def test_xunit_says_by_itself_what_it_says_by_its_adapter(
+    built: tuple[StrykerNet, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, root = built
+    file = root / "test/Shop.Tests/FailingTests.cs"
+    file.write_text(FAILING)
+    wanted = ["test/Shop.Tests/FailingTests.cs"]
+    try:
+        by_itself = engine.test(root, wanted, timeout=300)
+        with monkeypatch.context() as patch:
+            patch.setattr("pipeline.engines.stryker_net.host._XUNIT", ("nowhere.dll",))
+            by_adapter = engine.test(root, wanted, timeout=300)
+        shuffled = engine.test(root, wanted, timeout=300, shuffle=1)
+        one = engine.test(root, wanted, timeout=300, only=["Differs"])
+    finally:
+        file.unlink()
+    assert by_itself.outcome is by_adapter.outcome is Outcome.OK
+    assert {(t.file, t.title): t for t in by_itself.tests} == {(t.file, t.title): t for t in by_adapter.tests}
+    assert {t.title for t in by_itself.failed} > {"Differs", "Throws", "FailsInOne", "FailsByAll", "Fails"}
+    assert {(t.title, t.state) for t in shuffled.tests} == {(t.title, t.state) for t in by_itself.tests}
+    assert [t.title for t in one.tests] == ["Differs"]
+
+
 HOSTILE = """\
 using System.Diagnostics;
 using System.Net.Sockets;
@@ -412,6 +461,33 @@ def test_two_runs_in_one_checkout_are_caught(tmp_path: Path, short: Path, monkey
         thread.join()
     caught = (Outcome.HOLLOW_REPORT, Outcome.UNVERIFIED, Outcome.NO_KILLS, Outcome.CRASHED, Outcome.BUILD_ERROR)
     assert any(m.outcome in caught for m in found), [(m.outcome, Counter(x.status for x in m.mutants)) for m in found]
+
+
+@long
+def test_without_a_picture_a_drive_lands_what_stryker_itself_says_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop(tmp_path / "repo")
+    (tmp_path / "gitconfig").write_text("[user]\nname = Tess\nemail = t@example.invalid\n")
+    (tmp_path / "blind/sitecustomize.py").parent.mkdir()
+    (tmp_path / "blind/sitecustomize.py").write_text(
+        "from pipeline.engines.stryker_net import picture\npicture.is_mutated = lambda content: False\n"
+    )
+    world = World(tmp_path / "repo", tmp_path / "home", {"PYTHONPATH": str(tmp_path / "blind")})
+    world.write("dodo.py", DODO)
+    world.write("tasks.yaml", world.read("tasks.yaml") + "\nland: {proof_runs: 2}\n")
+    world.git("init", "--quiet", "--initial-branch=main")
+    world.commit("begin")
+    done = world.doit("-n", "1", "mutate", timeout=2400)
+    assert "no picture" in done.out, done.out
+    doors, rates = (proofs(world, f"src/Shop/{name}.cs") for name in NAMES)
+    assert {p.test.title for p in doors.proved} == {"TheyOpenAtNine"}
+    assert {p.test.title for p in rates.proved} == {"BooksAreReduced", "ToysAreNot"}
+    assert {kind for p in (*doors.proved, *rates.proved) for kind in p.how.values()} == {"engine"}
+    assert {done.ending(scope) for scope in SCOPES} == {"landed"}
+    for scope in SCOPES:
+        confirmed = json.loads((world.root / "cache/scopes" / file_name(scope) / "confirmed.json").read_text())
+        assert (confirmed["outcome"], confirmed["disagreements"]) == ("ok", [])
 
 
 PROJECT = """\

@@ -291,13 +291,36 @@ def test_a_scope_has_the_project_around_its_files_and_the_one_around_what_it_wri
 @pytest.mark.parametrize(
     ("package", "more", "runner"),
     [
-        ("xunit.v3", "<OutputType>Exe</OutputType>", "mtp"), ("TUnit", "", "mtp"), ("nunit", "", "vstest"),
+        ("xunit.v3", "<OutputType>Exe</OutputType>", "mtp"), ("nunit", "", "vstest"), ("MSTest", "", "vstest"),
+        ("MSTest.TestFramework", "", "vstest"),
         ("MSTest", "<EnableMSTestRunner>true</EnableMSTestRunner>", "mtp"),
         ("xunit", "<OutputType>Exe</OutputType>", "vstest"),
     ],
 )  # fmt: skip
 def test_the_runner_is_what_the_test_project_is(tmp_path: Path, package: str, more: str, runner: str) -> None:
     assert two(tmp_path, package, more).pair(of(), EngineConfig()).tests.runner == runner
+
+
+def test_tests_of_tunit_are_refused_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"test/T.csproj: tests of TUnit cannot be run one by one here"):
+        two(tmp_path, "TUnit").pair(of(), EngineConfig())
+
+
+@pytest.mark.parametrize(
+    ("sdk", "more", "runner"),
+    [
+        ("MSTest.Sdk/3.10.0", "", "mtp"), ("MSTest.Sdk", "", "mtp"),
+        ("MSTest.Sdk/4.0.0", "<EnableMSTestRunner>false</EnableMSTestRunner>", "vstest"),
+    ],
+)  # fmt: skip
+def test_a_project_of_mstests_own_sdk_is_one_of_mstest(tmp_path: Path, sdk: str, more: str, runner: str) -> None:
+    two(tmp_path)
+    reference = '<ItemGroup><ProjectReference Include="../src/A/A.csproj" /></ItemGroup>'
+    text = f'<Project Sdk="{sdk}"><PropertyGroup>{more}</PropertyGroup>{reference}</Project>'
+    (tmp_path / "test/T.csproj").write_text(text)
+    tests = projects.read(tmp_path).pair(of(), EngineConfig()).tests
+    assert (tests.is_test, tests.runner) == (True, runner)
+    assert "MSTest ([TestMethod]" in CSharpSuite().framework(tmp_path, "test/AMutantTests.cs")
 
 
 @pytest.mark.parametrize(

@@ -94,25 +94,7 @@ sealed class Sink : IMessageSink
             case ITestFailed failed:
                 End(failed, "Failed", Said(failed, 0), failed.StackTraces.FirstOrDefault());
                 break;
-            case ITestAssemblyCleanupFailure end:
-                Fail($"Test Assembly Cleanup Failure ({end.TestAssembly.Assembly.Name})", end, end.TestCases);
-                break;
-            case ITestCollectionCleanupFailure end:
-                Fail($"Test Collection Cleanup Failure ({end.TestCollection.DisplayName})", end, end.TestCases);
-                break;
-            case ITestClassCleanupFailure end:
-                Fail($"Test Class Cleanup Failure ({end.TestClass.Class.Name})", end, end.TestCases);
-                break;
-            case ITestMethodCleanupFailure end:
-                Fail($"Test Method Cleanup Failure ({end.TestMethod.Method.Name})", end, end.TestCases);
-                break;
-            case ITestCaseCleanupFailure end:
-                Fail($"Test Case Cleanup Failure ({end.TestCase.DisplayName})", end, end.TestCases);
-                break;
-            case ITestCleanupFailure end:
-                Fail($"Test Cleanup Failure ({end.Test.DisplayName})", end, end.TestCases);
-                break;
-            case IErrorMessage error:
+            case IFailureInformation error: // of what is around tests; none of them has failed
                 _answer.Write("error", Said(error, 0));
                 break;
         }
@@ -123,12 +105,6 @@ sealed class Sink : IMessageSink
     {
         var (type, method) = Name(result.TestCase);
         _answer.End(type, method, outcome, (double)result.ExecutionTime, message, stack);
-    }
-
-    void Fail(string what, IFailureInformation failure, IEnumerable<ITestCase> cases)
-    {
-        foreach (var (type, method) in cases.Select(Name))
-            _answer.End(type, method, "Failed", 0, $"[{what}]: {Said(failure, 0)}", failure.StackTraces.FirstOrDefault());
     }
 
     /// An exception with those in it. The type is told of one that is no assertion of xunit's own.

@@ -54,7 +54,7 @@ class Project:
         """The runner that its tests want: with the other one Stryker sees every mutant survive, and exits with 0."""
         own = any(self.properties.get(name, "").lower() == "true" for name in _OWN_RUNNER)
         executable = self.properties.get("outputtype", "").lower() == "exe"
-        return "mtp" if own or (executable and "xunit" not in self.packages) or "tunit" in self.packages else "vstest"
+        return "mtp" if own or (executable and "xunit" not in self.packages) else "vstest"
 
 
 @attrs.frozen
@@ -95,6 +95,10 @@ class Projects:
         """Raises EngineError, which names both where it is in doubt."""
         source = self._source(scope, config)
         tests = self._tests(scope, source, config)
+        if "tunit" in tests.packages:
+            raise EngineError(
+                f"{tests.path}: tests of TUnit cannot be run one by one here; those of xunit, NUnit and MSTest can"
+            )
         if source.path not in {p.path for p in self.reached(tests)}:
             raise EngineError(
                 f"{tests.path} does not reference {source.path}, whose {scope.mutate[0]} is to be mutated: correct "
@@ -148,6 +152,11 @@ def read(root: Path) -> Projects:
             name.lower() for t in (*shared, tree) for e in t.iter() if _tag(e) == "PackageReference"
             for name in [e.get("Include") or ""]
         }  # fmt: skip
+        if any(
+            sdk.startswith("MSTest.Sdk") for sdk in (tree.get("Sdk") or "").split(";")
+        ):  # its packages and its runner
+            packages.add("mstest")
+            properties = {"enablemstestrunner": "true", **properties}
         references = (e.get("Include") or "" for e in tree.iter() if _tag(e) == "ProjectReference")
         near = (posixpath.normpath(posixpath.join(posixpath.dirname(path), r.replace("\\", "/"))) for r in references)
         found[path] = Project(path, tuple(sorted(near)), frozenset(packages), properties)
