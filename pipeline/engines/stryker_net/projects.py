@@ -130,8 +130,9 @@ class Projects:
             )
         if not tests:
             near = [p.path for p in self.by_path.values() if p.is_test and source in self.reached(p)]
-            remedy = f"its tests are in {' or '.join(sorted(near))}" if near else "no test project references it"
-            raise EngineError(f"{scope.write} is in no test project; {source.path}: {remedy}; correct `write`")
+            found = f"its tests are in {' or '.join(sorted(near))}; correct `write`"
+            none = "no test project references it: make one (`dotnet new xunit`, `dotnet add reference`)"
+            raise EngineError(f"{scope.write} is in no test project; {source.path}: {found if near else none}")
         return next(iter(tests.values()))
 
     def _named(self, path: str, key: str) -> Project:
