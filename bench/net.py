@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from bench.measuring import ROOT, Ran, Row, doit, run
+from pipeline.engines.stryker_net.dotnet import ALONE
 
 SHOP_NET = ROOT / "examples" / "shop-net"
 ROUND = ("Cart", "Stock")  # of whose tests ten are candidates
@@ -46,13 +47,15 @@ def repository(place: Path, *, one_round: bool = False) -> Path:
 
 
 def plain(root: Path, place: Path, *mutate: str) -> Ran:
-    """One plain run. Without `mutate` over all files, in a checkout that has built nothing."""
+    """One plain run. Without `mutate` over all files, in a checkout that has built nothing. Without build servers, as
+    ours: their seconds would be counted nowhere, and the next run would find them warm."""
     if not mutate:
         subprocess.run(["git", "clean", "-ffdxq"], cwd=root, check=True)
     words = ["dotnet", "stryker", "-p", "Shop.csproj", "--skip-version-check", "-r", "json", "-c", "2"]
     with tempfile.TemporaryDirectory(prefix="net") as out:
         more = [word for path in mutate for word in ("-m", path)]
-        return run([*words, "-O", out, *more], root / "test/Shop.Tests", place / "home")
+        alone = ["env", *(f"{name}={value}" for name, value in ALONE.items())]
+        return run([*alone, *words, "-O", out, *more], root / "test/Shop.Tests", place / "home")
 
 
 def attempts(root: Path, kind: str) -> list[dict[str, float | str]]:
