@@ -97,8 +97,7 @@ def prove(
 
     alive: list[Test] = []
     built: list[Test] = []  # with these in it a file has been built; not all of them pass
-    inputs: set[str] = set()
-    left = list(candidates)
+    inputs, left = set[str](), list(candidates)
     while left:  # of two with one title the first is judged; the other only if that one does not hold
         due = list({t.title: t for t in reversed(left) if t.title not in taken}.values())[::-1]
         good, beside, loaded = runnable(bench, file_with, due, dropped)
