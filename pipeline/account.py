@@ -28,11 +28,18 @@ PERSON = "a person"
 class Account:
     cpu_seconds: float = 0.0
     spans: list[Span] = attrs.field(factory=list)
+    engine_runs: int = 0
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def add(self, cpu_seconds: float) -> None:
         with self._lock:
             self.cpu_seconds += cpu_seconds
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What the ledger is told beside CPU seconds; nothing where there is nothing."""
+        told = {"spans": list(self.spans), "engine_runs": self.engine_runs}
+        return {name: value for name, value in told.items() if value}
 
 
 _of_thread = threading.local()
@@ -64,6 +71,12 @@ def carried(function: Callable[[T], R]) -> Callable[[T], R]:
             return function(item)
 
     return counted
+
+
+def engine_started() -> None:
+    """Another run of the engine, in this thread or for it."""
+    if (account := current()) is not None:
+        account.engine_runs += 1
 
 
 @contextlib.contextmanager

@@ -280,7 +280,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if fail is not None and outcome in (Outcome.OK, Outcome.CACHED):
                 outcome = Outcome.CRASHED
             failure = {"failure": fail.message} if fail else {}
-            fields = {**(attempt.fields if attempt else {}), **running.shared, **failure, **running.spans(waiting)}
+            fields = {**(attempt.fields if attempt else {}), **running.shared, **failure, **running.told(waiting)}
             self._record(waiting, running.slot.lane, running.started, running.ended, outcome, fields)
             self._give_back(waiting.node, (running.ended - running.started) / len(running.members))
 
@@ -290,7 +290,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         assert leg is not None
         if attempt.line:
             self.teller.say(f"   {waiting.name}: {attempt.line}")
-        fields = {**attempt.fields, **running.shared, "then": leg.name, **running.spans(waiting)}
+        fields = {**attempt.fields, **running.shared, "then": leg.name, **running.told(waiting)}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
         ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
         self._ready[waiting.task.name] = Waiting(waiting.node, time.time(), ready, leg)

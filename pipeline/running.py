@@ -60,9 +60,9 @@ class Running:
         share = 1 / len(self.members)
         return {"slot": self.slot.index, "share": share, "cpu_seconds": self.spent.cpu_seconds * share}
 
-    def spans(self, member: Waiting) -> dict[str, object]:
+    def told(self, member: Waiting) -> dict[str, object]:
         """What the span of time was made of, told once for a set."""
-        return {"spans": self.spent.spans} if self.spent.spans and member is self.members[0] else {}
+        return self.spent.fields if member is self.members[0] else {}
 
     def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
         steps = [each.task.actions[0] for each in self.members]

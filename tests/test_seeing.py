@@ -37,6 +37,9 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
     assert tests and all(test["kills"] for test in tests)
     left = sum(len(scope["survivors"]) for scope in told["scopes"])
     assert left == told["after"]["survivors"] < told["before"]["survivors"]
+    started = sum(e.get("engine_runs", 0) for e in driven.events())
+    assert started == 2  # one for all baselines, one that confirms what has landed
+    assert "with 2 engine runs" in driven.doit("report").out
     (run,) = told["runs"]
     assert (run["status"], run["survivors"], run["landed"]) == (0, left, 3)
 

@@ -322,7 +322,7 @@ def lanes(session: Session) -> list[str]:
     built = [e for e in events if e["event"] == "build" and not e["cached"]]
     calls = sum(e["event"] == "call" and bool(e.get("started")) for e in events)
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
-    runs = len({(e.get("slot"), e["started"]) for e in ran if e.get("engine_run")})
+    runs = sum(e.get("engine_runs") or 0 for e in ran)
     lanes = f"validation {share.v:.1f} s with {runs} engine runs, generation {share.g:.1f} s with {calls} calls"
     waited = sum(e.get("waited") or 0.0 for e in ran)
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from pipeline import process
+from pipeline import account, process
 from pipeline.engines import EngineError, Measured, TestRun
 from pipeline.engines.stryker_js import fresh
 from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
@@ -167,6 +167,7 @@ class StrykerJS:
             # Stryker reads its configuration relative to the project; the file's own imports resolve from where it is.
             shutil.copy(HERE / "config.mjs", scratch / "stryker.config.mjs")
             started = time.time()
+            account.engine_started()
             finished = process.run(
                 [*self._command(root), "run", str(scratch / "stryker.config.mjs")],
                 cwd=root,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import process, scratch
+from pipeline import account, process, scratch
 from pipeline.engines import Measured
 from pipeline.engines.stryker_net import dotnet, picture, settings
 from pipeline.engines.stryker_net.builds import Builds
@@ -70,6 +70,7 @@ def run(config: EngineConfig, builds: Builds, root: Path, asked: Question) -> Ru
         ]  # fmt: skip
         output = builds.folder(root, pair.tests)
         with picture.taken(output / f"{pair.source.assembly}.dll") as taken:
+            account.engine_started()
             finished = process.run(
                 words, cwd=folder, env=dotnet.environment(place / "tmp"), timeout=config.time_limit,
                 measure_memory=True,
