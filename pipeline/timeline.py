@@ -85,6 +85,9 @@ class Hold:
         return self.pieces[max(0, i)].what
 
 
+Idle = tuple[float, float, tuple[What, ...]]  # from, to, what each idle slot waited for
+
+
 @attrs.frozen
 class Timeline:
     start: float
@@ -93,6 +96,7 @@ class Timeline:
     holds: Sequence[Hold]
     slots: Mapping[str, Mapping[What, float]]  # lane -> slot-seconds; they sum to slots × wall clock
     scopes: Mapping[str, Sequence[Piece]]  # each from start to end without a gap
+    idle: Mapping[str, Sequence[Idle]]  # lane -> when slots of it were idle, in order
     together: Mapping[tuple[str, ...], float]  # which lanes worked at once -> seconds; they sum to the wall clock
 
     @property
@@ -117,7 +121,7 @@ def of(events: Sequence[Mapping[str, Any]]) -> Timeline | None:
     sweep = _Sweep(holds, lanes, start, end, bool(began.get("serial")), int(began.get("memory") or 0))
     sweep.run()
     scopes = sweep.by_scope(began.get("scopes") or ())
-    return Timeline(start, end, lanes, holds, sweep.slots, scopes, sweep.together)
+    return Timeline(start, end, lanes, holds, sweep.slots, scopes, sweep.idle, sweep.together)
 
 
 # -- events -> holds
@@ -225,6 +229,7 @@ class _Sweep:
         self.of_task = {name: hold for hold in holds for name in hold.names}
         self.in_lane = {lane: [h for h in holds if h.lane == lane] for lane in lanes}
         self.slots: dict[str, dict[What, float]] = {lane: defaultdict(float) for lane in lanes}
+        self.idle: dict[str, list[Idle]] = {lane: [] for lane in lanes}
         self.together: dict[tuple[str, ...], float] = defaultdict(float)
         self.full = {lane: _Stretches() for lane in lanes}  # when no slot was free
         self.running: set[Hold] = set()
@@ -285,10 +290,14 @@ class _Sweep:
             begun = self.begun[lane]
             coming = self.in_lane[lane][begun : begun + idle]
             sums = self.slots[lane]
-            for hold in coming:
-                sums[self._why(hold, left)] += seconds
-            if idle > len(coming):
-                sums[_NOTHING_LEFT] += (idle - len(coming)) * seconds
+            why = (*(self._why(hold, left) for hold in coming), *[_NOTHING_LEFT] * (idle - len(coming)))
+            for what in why:
+                sums[what] += seconds
+            was = self.idle[lane]
+            if was and was[-1][1:] == (left, why):
+                was[-1] = was[-1][0], right, why
+            else:
+                was.append((left, right, why))
         self.together[tuple(lane for lane, taken in self.taken.items() if taken > 0)] += seconds
 
     def _why(self, hold: Hold, moment: float) -> What:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,4 +116,10 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
     said = [changes.text_of_all(session, scopes, tasks)] if outcomes else []
     said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
+    if session.info and any(e["event"] == "attempt" and e["lane"] is not None for e in session.events):
+        from pipeline.reports import page
+
+        run = session.info.run
+        ended = {"event": "run-ended", "run": run, "at": time.time(), "status": status, "interrupted": interrupted}
+        said.append(page.write(session, ended))
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])

@@ -11,7 +11,7 @@ from doit import get_var
 
 from pipeline import ledger
 from pipeline.model import VALIDATION
-from pipeline.reports import changes, endings, figures, machine, summary, times, whole
+from pipeline.reports import changes, endings, figures, machine, page, summary, times, whole
 from pipeline.reports.asked import FORMS, Asked
 from pipeline.reports.tables import table
 from pipeline.session import Session
@@ -56,6 +56,7 @@ def _plain(session: Session, check: bool) -> int:
     print(changes.text_of_all(session, summary.all_outcomes(session), changes.all_outcomes(session)))
     if (found := figures.of(summary.events_of(session))) is not None:
         print("", *times.text(found[0]), sep="\n")
+    print("", page.write(session), sep="\n")
     if not check:
         return 0
     said, good = endings.of_last_run(session)

@@ -128,9 +128,9 @@ class Report:
     runs: Annotated[tuple[Run, ...], "All runs of this cache, oldest first"]
 
 
-def of(session: Session) -> tuple[Report, Timeline | None]:
-    """The report, and the timeline of the run that its figures are of."""
-    events = list(ledger.events(session.ledger_path))
+def of(session: Session, closing: Mapping[str, Any] | None = None) -> tuple[Report, Timeline | None]:
+    """The report, and the timeline of the run that its figures are of. closing: its last event, where it is not written."""
+    events = [*ledger.events(session.ledger_path), *([closing] if closing else ())]
     found = figures.of(summary.last_run(events))
     outcomes = summary.all_outcomes(session)
     scopes = tuple(_scope(session, scope, o) for scope, o in zip(session.plan.scopes, outcomes, strict=True))
