@@ -86,7 +86,7 @@ class Page:
     def open(self, path: Path) -> float:
         """Open a file; seconds until its timeline is drawn, by the browser's own clock from the navigation on."""
         self.call("Page.navigate", url=path.as_uri())
-        self.wait("document.documentElement.dataset.ready")
+        self.wait("document.documentElement?.dataset.ready")
         return float(self.js("performance.now()")) / 1000
 
     def js(self, expression: str) -> Any:

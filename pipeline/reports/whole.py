@@ -129,7 +129,7 @@ class Report:
 
 
 def of(session: Session, closing: Mapping[str, Any] | None = None) -> tuple[Report, Timeline | None]:
-    """The report, and the timeline of the run that its figures are of. closing: its last event, where it is not written."""
+    """The report, and the timeline of the run that its figures are of. closing: its last event, if still unwritten."""
     events = [*ledger.events(session.ledger_path), *([closing] if closing else ())]
     found = figures.of(summary.last_run(events))
     outcomes = summary.all_outcomes(session)
