@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -136,17 +137,27 @@ _CODES = {
 }  # fmt: skip
 
 
+# The protocol is spoken over these descriptors; a shell would take no number above 9 for the others.
+_AS_3_AND_4 = """
+import fcntl, os, sys
+held = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+os.dup2(held[0], 3)
+os.dup2(held[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
 @contextlib.contextmanager
 def opened() -> Iterator[Page]:
     """A tab of a browser of its own, with nothing of the user's in it; it and its files are gone after that."""
     program = chromium()
     assert program is not None
     ours, theirs = os.pipe(), os.pipe()  # commands, answers
+    held = ours[0], theirs[1]
     with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as place:
         started = subprocess.Popen(
-            # The protocol is spoken over the descriptors 3 and 4.
-            ["sh", "-c", f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}', "sh", program, *FLAGS, f"--user-data-dir={place}"],
-            pass_fds=(ours[0], theirs[1]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [sys.executable, "-c", _AS_3_AND_4, *map(str, held), program, *FLAGS, f"--user-data-dir={place}"],
+            pass_fds=held, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, env={**os.environ, "HOME": place, "TMPDIR": place},
         )  # fmt: skip
         os.close(ours[0])

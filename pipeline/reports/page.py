@@ -40,8 +40,9 @@ def write(session: Session, closing: Mapping[str, Any] | None = None) -> str:
         bundle, without = _bundle(session)
         name = Path(session.plan.root).name
         write_bytes(path, html(name, report, found, machine.elements(session), bundle, without))
-    except OSError as error:
-        return f"page: not written: {path}: {error.strerror or error}"
+    except Exception as error:  # whatever it is: what has landed is landed
+        why = error.strerror if isinstance(error, OSError) else None
+        return f"page: not written: {path}: {why or f'{type(error).__name__}: {error}'}"
     return f"page: {_shown(path)}"
 
 
