@@ -98,8 +98,8 @@ class Page:
             raise RuntimeError(details.get("exception", {}).get("description") or details["text"])
         return said["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 60) -> Any:
-        """Its first value that is true."""
+    def wait(self, expression: str, seconds: float = 30) -> Any:
+        """Its first value that is true; a node is not, as none can be handed over."""
         until = time.monotonic() + seconds
         while not (found := self.js(expression)):
             if time.monotonic() > until:

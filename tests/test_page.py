@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -10,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import World
+
 from bench import browser
 from bench import page as pages
 from bench.browser import Page
-from conftest import World
-
 from pipeline.reports import figures, page
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -84,7 +85,7 @@ def islands(path: Path) -> dict[str, Any]:
 
 def opened(tab: Page, section: str) -> None:
     tab.js(f"document.querySelector('#{section} > details').open = true")
-    tab.wait(f"document.querySelector('#{section} > details > div').firstChild")
+    tab.wait(f"!!document.querySelector('#{section} > details > div').firstChild")
 
 
 def rows(tab: Page, section: str) -> list[str]:
@@ -131,7 +132,7 @@ def test_the_page_of_a_drive_says_what_the_drive_has_done_and_its_links_lead_the
     assert links == tab.js("[...document.querySelectorAll('main > section')].map((s) => '#' + s.id)")
     assert tab.js("document.querySelectorAll('#tests table').length") == 0  # made when it is opened
     tab.js("document.querySelector('nav a[href=\"#tests\"]').click()")
-    tab.wait("document.querySelector('#tests table')")
+    tab.wait("!!document.querySelector('#tests table')")
     titles = rows(tab, "tests")
     assert len(titles) == data["tests"] > 0
     tab.js("document.querySelector('#tests tbody button').click()")
@@ -178,7 +179,7 @@ def test_the_mutant_browser_is_started_when_it_is_asked_for_and_shows_the_surviv
     tab.open(real)
     assert tab.js("document.querySelector('iframe')") is None
     tab.js("document.querySelector('#browser > details').open = true")
-    tab.wait("document.querySelector('iframe')?.contentDocument.querySelector('mutation-test-report-app')")
+    tab.wait("!!document.querySelector('iframe')?.contentDocument.querySelector('mutation-test-report-app')")
     link = f"{DEEP}.find((n) => n.localName === 'a' && n.textContent.trim().endsWith('label.js'))"
     tab.wait(f"!!{link}")
     tab.js(f"{link}.click()")
@@ -240,7 +241,7 @@ def test_a_screen_reader_has_names_for_all_that_it_comes_to(tab: Page, real: Pat
     assert tab.js("[...document.querySelectorAll('th')].filter((th) => !th.scope).length") == 0
     levels = tab.js("[...document.querySelectorAll('h1, h2, h3')].map((n) => +n.localName[1])")
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
