@@ -13,7 +13,7 @@ NARROW = f"{LABEL}@HEAD~1"
 
 def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(driven: World) -> None:
     def whole() -> dict[str, str]:
-        targets = driven.root.glob("cache/scopes/*/*.json")
+        targets = [*driven.root.glob("cache/scopes/*/*.json"), driven.root / "cache/report/index.html"]
         return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in targets if "@" not in p.parent.name}
 
     before, tip = whole(), driven.git("rev-parse", "mutate/main")
@@ -34,6 +34,7 @@ def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(dr
     mutants = json.loads(target.read_text())["mutants"]
     assert {m["line"] for m in mutants} == {2} and len(mutants) >= 4
     assert whole() == before
+    assert "changed since HEAD~1" in driven.read("cache/report/since/index.html")
     assert driven.git("rev-parse", "mutate/main") == tip
     assert driven.titles("test/label.mutants.test.js", "mutate/main-since") != []
     assert "nothing to do" in driven.doit("-n", "2", "mutate", "since=HEAD~1").out

@@ -23,6 +23,7 @@ from pipeline.session import Session
 from pipeline.timeline import Hold, Timeline, What
 
 PATH = Path("report") / "index.html"  # in the cache
+SINCE = Path("report") / "since" / "index.html"  # of a run that was narrowed: never in the place of the whole
 BROWSER = "mutation-testing-elements"
 _BUNDLE = "dist/mutation-test-elements.js"
 _TEMPLATE = Path(__file__).with_suffix(".html")
@@ -34,11 +35,12 @@ def write(session: Session, closing: Mapping[str, Any] | None = None) -> str:
     """Write it; where it is, for people, or why it is not there: a page that cannot be written fails no run.
 
     closing: what will be the last event of the run that is ending."""
-    path = session.home / PATH
+    since = session.plan.since
+    path = session.home / (SINCE if since else PATH)
     try:
         report, found = whole.of(session, closing)
         bundle, without = _bundle(session)
-        name = Path(session.plan.root).name
+        name = Path(session.plan.root).name + (f", lines changed since {since}" if since else "")
         write_bytes(path, html(name, report, found, machine.elements(session), bundle, without))
     except Exception as error:  # whatever it is: what has landed is landed
         why = error.strerror if isinstance(error, OSError) else None
