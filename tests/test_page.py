@@ -284,6 +284,18 @@ def test_a_thousand_scopes_and_fifty_thousand_mutants_open(tab: Page, tmp_path: 
     assert typed(tab, "survivors", "module999.js:42") == "Survivors left: 1 of 5,000"
 
 
+def test_the_mutant_browser_is_found_in_an_assembly() -> None:
+    def resource(text: str) -> bytes:
+        content = text.encode()
+        return len(content).to_bytes(4, "little") + content
+
+    name = "mutation-test-report-app"
+    program = f'var A=1;customElements.define("{name}", "żółw");'
+    held = [resource(f"<{name}/>"), resource(program), b"\0" * 7, name.encode("utf-16-le"), name.encode()]
+    assert page.embedded(b"MZ\0\0" + b"\0\0\0".join(held)) == program
+    assert page.embedded(b"\0".join(held[2:])) == page.embedded(name.encode()) == page.embedded(b"") == ""
+
+
 def test_a_page_that_cannot_be_written_is_said_and_fails_nothing(driven: World) -> None:
     assert "page: cache/report/index.html" in driven.doit("report").out.splitlines()
     written = driven.root / "cache" / page.PATH

@@ -142,6 +142,7 @@ def test_a_drive_lands_what_was_proved_and_drops_each_bad_test_alone(driven_net_
     assert world.git("status", "--porcelain") == ""
     changed = world.git("diff", "--name-only", "HEAD", "mutate/main").split()
     assert changed == [f"test/Shop.Tests/{name}MutantTests.cs" for name in NAMES]
+    assert 'id="d-bundle"' in world.read("cache/report/index.html")  # Stryker's mutant browser, out of its assembly
     doors, rates = (proofs(world, f"src/Shop/{name}.cs") for name in NAMES)
     assert {p.test.title for p in doors.proved} == {"TheyOpenAtNine"}
     assert {p.test.title for p in rates.proved} == {"BooksAreReduced", "ToysAreNot"}

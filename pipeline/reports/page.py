@@ -25,6 +25,7 @@ from pipeline.timeline import Hold, Timeline, What
 PATH = Path("report") / "index.html"  # in the cache
 SINCE = Path("report") / "since" / "index.html"  # of a run that was narrowed: never in the place of the whole
 BROWSER = "mutation-testing-elements"
+_ELEMENT = b"mutation-test-report-app"
 _BUNDLE = "dist/mutation-test-elements.js"
 _TEMPLATE = Path(__file__).with_suffix(".html")
 _converter = cattrs.Converter()
@@ -55,12 +56,29 @@ def _shown(path: Path) -> str:
 def _bundle(session: Session) -> tuple[str, str]:
     """Stryker's mutant browser as text, and why it is not there: one of them is empty."""
     try:
-        folder = session.engine.tool(BROWSER, Path(session.plan.root)).parent
-        while folder.name != BROWSER:
-            folder = folder.parent
-        return (folder / _BUNDLE).read_text(encoding="utf-8"), ""
+        path = session.engine.tool(BROWSER, Path(session.plan.root))
+        if path.suffix == ".dll":
+            found = embedded(path.read_bytes())
+            return found, "" if found else f"{path.name} has none that can be read"
+        while path.name != BROWSER:
+            path = path.parent
+        return (path / _BUNDLE).read_text(encoding="utf-8"), ""
     except (EngineError, OSError) as error:
         return "", str(error)
+
+
+def embedded(assembly: bytes) -> str:
+    """The program of the mutant browser in a .NET assembly, "" where there is none: the longest resource that names its
+    element. Resources stand there as a length (four bytes, the least first) and that many bytes: ECMA-335, II.24.2.4.
+    No text holds a zero byte, and the length of one under 16 MB ends in one."""
+    found, at = b"", assembly.find(_ELEMENT)
+    while at >= 0:
+        start = assembly.rfind(b"\0", 0, at) + 1
+        end = start + int.from_bytes(assembly[max(0, start - 4) : start], "little")
+        if at < end <= len(assembly) and end - start > len(found):
+            found = assembly[start:end]
+        at = assembly.find(_ELEMENT, at + 1)
+    return found.decode("utf-8-sig", errors="replace")
 
 
 def html(

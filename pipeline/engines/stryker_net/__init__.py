@@ -80,6 +80,8 @@ class StrykerNet:
         return (*projects.ABOVE, *settings.NAMES, ".config/dotnet-tools.json", *own)
 
     def tool(self, name: str, root: Path) -> Path:
+        if name == "mutation-testing-elements":  # it is in there, as a resource
+            return dotnet.core(root)
         raise EngineError(f"{name} is not a part of this engine")
 
     def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:

@@ -102,6 +102,23 @@ def _stryker_of_all(program: str) -> str:
     raise EngineError("Stryker.NET is not installed: `dotnet tool install --global dotnet-stryker`, or with a manifest")
 
 
+def core(root: Path) -> Path:
+    """Stryker.NET's own assembly, of a tool with a manifest or of everybody's. Raises EngineError."""
+    version = stryker(root)
+    packages = Path(os.environ.get("NUGET_PACKAGES") or Path.home() / ".nuget" / "packages")
+    home = Path(os.environ.get("DOTNET_CLI_HOME") or Path.home())
+    tool = shutil.which("dotnet-stryker", path=process.environment()["PATH"])
+    places: list[Path] = [
+        packages / "dotnet-stryker" / version,
+        home / ".dotnet" / "tools" / ".store" / "dotnet-stryker" / version,
+        *([Path(tool).resolve().parent, Path(tool).resolve().parent.parent / "stryker"] if tool else ()),
+    ]
+    for place in places:
+        if found := sorted(place.glob("**/Stryker.Core.dll")):
+            return found[-1]
+    raise EngineError(f"Stryker.Core.dll of Stryker.NET {version} is not where tools are installed")
+
+
 def installed() -> tuple[Path, ...]:
     """Files whose change means another version. Raises EngineError."""
     program = Path(find()).resolve()
