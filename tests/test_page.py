@@ -238,7 +238,7 @@ def test_a_screen_reader_has_names_for_all_that_it_comes_to(tab: Page, real: Pat
     ):
         assert all(roles[role]), role
     assert tab.js("[...document.querySelectorAll('th')].filter((th) => !th.scope).length") == 0
-    assert tab.js("document.querySelectorAll(':is(svg, g)[role]:not([aria-label])').length") == 0
+    assert tab.js("document.querySelectorAll(':is(svg, g, div)[role]:not([aria-label])').length") == 0
     levels = tab.js("[...document.querySelectorAll('h1, h2, h3')].map((n) => +n.localName[1])")
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
