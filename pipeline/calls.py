@@ -18,6 +18,7 @@ from pipeline import process
 from pipeline.choice import LANE
 from pipeline.generators import Reply, read
 from pipeline.generators.base import Classifies
+from pipeline.host import CannotGoOn
 from pipeline.results import Outcome, write_bytes
 from pipeline.session import Session
 
@@ -63,7 +64,11 @@ class Call:
                 raise
             got = read(self.who, finished)
             err = finished.err[-2000:].decode(errors="replace")
-            noted = self.noted()
+            try:
+                noted = self.noted()
+            except CannotGoOn:  # paid for all the same; what it left stays for the next run
+                self._record(got, started=started)
+                raise
             # In this order: a reply that is noted is not looked at again, and what it cost would be told nowhere.
             self._record(got, started=started)
             self._note({"exit_code": finished.exit_code, "err": err, **noted})

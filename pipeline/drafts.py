@@ -6,6 +6,8 @@ merges the three, and what does not merge is a conflict.
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -16,7 +18,7 @@ from pipeline import process
 from pipeline.conditions import Judged
 from pipeline.results import Outcome, converter, write_bytes
 from pipeline.store import digest
-from pipeline.worktree import Repository, Worktree
+from pipeline.worktree import LARGEST, Repository, Worktree
 
 FOLDER = "a folder"  # in the place of a state
 GONE = f"0 {'0' * 40}"  # to git update-index
@@ -111,14 +113,41 @@ def hash_of(value: object) -> str:
 def collected(worktree: Worktree, base: str) -> tuple[dict[str, FileChange], bytes]:
     """What differs in a worktree from the tree or commit that it was made from, whatever was done to its index or HEAD
     meanwhile; and that as a patch."""
-    lock = worktree.top / worktree.git("rev-parse", "--git-path", "index.lock").text.strip()
-    lock.unlink(missing_ok=True)  # of a git that was killed with the agent
+    worktree.top.mkdir(exist_ok=True)  # all of it may be gone
+    if worktree.index is not None:
+        worktree.index.with_name(f"{worktree.index.name}.lock").unlink(missing_ok=True)  # of a run that was killed here
     worktree.git("read-tree", base)
-    worktree.git("add", "--all", "--", ":/")
+    _take_in(worktree)
     tree = worktree.git("write-tree").text.strip()
-    return dict(_between(worktree.repository, base, tree)), worktree.git(
-        "diff", "--binary", "--no-ext-diff", base, tree
-    ).out
+    patch = worktree.git("diff", "--binary", "--no-ext-diff", base, tree, most=LARGEST).out
+    return dict(_between(worktree.repository, base, tree)), patch
+
+
+def _take_in(worktree: Worktree) -> None:
+    """Put all files into the index; those of a repository that the agent made in there as well, of which git would take
+    a name alone."""
+    before = _repositories(worktree)
+    for repository in _nested(worktree.top, before):
+        git = worktree.top / repository / ".git"
+        git.unlink() if git.is_symlink() or git.is_file() else shutil.rmtree(git)
+    worktree.git("add", "--all", "--", ":/")
+
+
+def _repositories(worktree: Worktree) -> set[str]:
+    """Those that git knows of in there: its submodules."""
+    listed = worktree.git("ls-files", "--stage", "-z", most=LARGEST).out.decode(errors="surrogateescape").split("\0")
+    return {entry.partition("\t")[2] for entry in listed if entry.startswith("160000 ")}
+
+
+def _nested(top: Path, known: Collection[str]) -> list[str]:
+    found = []
+    for folder, names, files in os.walk(top):
+        if ".git" in (*names, *files):
+            where = Path(folder).relative_to(top).as_posix()
+            if where != "." and where not in known:
+                found.append(where)
+        names[:] = [name for name in names if name != ".git"]
+    return found
 
 
 def _between(repository: Repository, base: str, tree: str) -> Iterator[tuple[str, FileChange]]:
@@ -143,7 +172,7 @@ def relative(path: str, prefix: str) -> str:
 def keep(repository: Repository, files: Mapping[str, FileChange], blob: Blob) -> None:
     """Keep all contents outside of git, which drops what no commit holds."""
     for oid in _contents(files):
-        write_bytes(blob(oid), repository.git("cat-file", "blob", oid).out)
+        write_bytes(blob(oid), repository.git("cat-file", "blob", oid, most=LARGEST).out)
 
 
 def _contents(files: Mapping[str, FileChange]) -> list[str]:
@@ -230,7 +259,7 @@ def _merged(repository: Repository, now: str, change: FileChange, folder: Path) 
         return now, False
     places = [folder / name for name in ("landed", "base", "drafted")]
     for place, side in zip(places, sides, strict=True):
-        place.write_bytes(repository.git("cat-file", "blob", side.split(" ")[1]).out if side else b"")
+        place.write_bytes(repository.git("cat-file", "blob", side.split(" ")[1], most=LARGEST).out if side else b"")
     done = repository.git(
         "merge-file", "-p", "-L", "landed", "-L", "base", "-L", "this change", *places, ok=range(256)
     )  # fmt: skip

@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 import filelock
 
-from pipeline import process
+from pipeline import apart, process
 from pipeline.host import CannotGoOn
 
 OURS = (".doit-mutate", "reports/mutation", ".stryker-tmp")  # what our own runs leave in a worktree
@@ -25,6 +25,8 @@ SUBMODULE = "commit:"  # in front of what stands for one among content hashes
 _KINDS = {"120000": "link:", "160000": SUBMODULE}
 DRAFTS = "drafts"  # folder of the worktrees that one draft each is made in
 DRAFTS_STAY = 7 * 24 * 3600.0  # seconds for which the worktree of a draft that a killed run made is kept
+MOST_SAID = 64 << 20  # bytes that git may say to us,
+LARGEST = 1 << 30  # and of a file, or of a change
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 QUIET = (
     "--no-optional-locks",  # `git status` would write the user's index
@@ -63,10 +65,11 @@ class Repository:
 
     def git(
         self, *args: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, stdin: bytes = b"",
-        hooks: bool = False, ok: Sequence[int] = (0,),
+        hooks: bool = False, ok: Sequence[int] = (0,), most: int = MOST_SAID,
     ) -> process.Finished:  # fmt: skip
-        """Run git, without hooks unless asked. Raises GitError for an exit code that is not in `ok`."""
-        return git(cwd or self.top, *self.settings, *args, env=env, stdin=stdin, hooks=hooks, ok=ok)
+        """Run git, without hooks unless asked. most: bytes that it may say. Raises GitError where it says more, and for
+        an exit code that is not in `ok`."""
+        return git(cwd or self.top, *self.settings, *args, env=env, stdin=stdin, hooks=hooks, ok=ok, most=most)
 
     @property
     def settings(self) -> list[str]:
@@ -147,14 +150,18 @@ class Repository:
 
 def git(
     cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None, stdin: bytes = b"", hooks: bool = False,
-    ok: Sequence[int] = (0,), timeout: float | None = None,
+    ok: Sequence[int] = (0,), timeout: float | None = None, most: int = MOST_SAID,
 ) -> process.Finished:  # fmt: skip
     words = ["git", *QUIET, *(() if hooks else NO_HOOKS), *args]
-    finished = process.run(words, cwd=cwd, env=env, stdin=stdin, timeout=timeout, brief=not hooks)
-    if finished.timed_out or finished.exit_code not in ok:
+    finished = process.run(
+        words, cwd=cwd, env=env, stdin=stdin, timeout=timeout, brief=not hooks, max_output=most
+    )  # fmt: skip
+    if finished.timed_out or finished.too_much_output or finished.exit_code not in ok:
         verb = next(word for word in args[::2] if word != "-c")  # each -c has a word of its own after it
         if finished.timed_out:
             raise GitTimeout(f"git {verb}: no end within {timeout:g} s")
+        if finished.too_much_output:  # what there is of it, if only the beginning, is nothing to go on with
+            raise GitError(f"git {verb}: more than {most >> 20} MiB of output")
         raise GitError(f"git {verb}: {finished.tail(12)}")
     return finished
 
@@ -194,6 +201,7 @@ class Worktree:
     excludes: Path
     links: Mapping[str, Path]  # path relative to the top -> what it points to
     outputs: tuple[str, ...] = ()  # names of folders that builds fill: what is in them is kept
+    index: Path | None = None  # of an agent's, whose .git is the agent's to break: with the user's repository, unseen
 
     @property
     def root(self) -> Path:
@@ -201,15 +209,22 @@ class Worktree:
         return self.top / self.repository.prefix
 
     def git(
-        self, *args: str | Path, hooks: bool = False, ok: Sequence[int] = (0,), timeout: float | None = None
-    ) -> process.Finished:
+        self, *args: str | Path, hooks: bool = False, ok: Sequence[int] = (0,), timeout: float | None = None,
+        most: int = MOST_SAID,
+    ) -> process.Finished:  # fmt: skip
         """hooks: those of the user's checkout, as git would run them there."""
         settings = ["-c", f"core.excludesFile={self.excludes}"]
         if hooks:
             # core.hooksPath may be relative, and what it names ignored: git would find none here, and say nothing.
             folder = self.repository.git("rev-parse", "--git-path", "hooks", hooks=True).text.strip()
             settings += ["-c", f"core.hooksPath={self.repository.top / folder}"]
-        return git(self.top, *self.repository.settings, *settings, *args, hooks=hooks, ok=ok, timeout=timeout)
+        env = None
+        if self.index is not None:
+            settings += ["-c", "core.splitIndex=false"]  # one file, for the agent's own repository to have too
+            where = {"GIT_DIR": self.repository.common, "GIT_WORK_TREE": self.top, "GIT_INDEX_FILE": self.index}
+            env = process.environment({name: str(path) for name, path in where.items()})
+        words = (*self.repository.settings, *settings, *args)
+        return git(self.top, *words, env=env, hooks=hooks, ok=ok, timeout=timeout, most=most)
 
     def reset(self, treeish: str) -> None:
         """Make its files those of a tree (index included; HEAD stays), with nothing beside them but the links and
@@ -297,25 +312,27 @@ class Worktrees:
         """A worktree for one draft, made from a commit. It outlives a run that is killed: the draft may, too."""
         folder = self.home / DRAFTS / name
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "base").write_text(commit)
-        self.repository.git("worktree", "add", "--detach", "--no-checkout", "--force", folder / "tree", commit)
+        (folder / "tree").mkdir(parents=True)
         made = self._draft(folder)
         made.reset(commit)
+        apart.made(self.repository, made, folder / "git", commit)
+        (folder / "base").write_text(commit)  # last: what has no base is no draft
         return made
 
     def find_draft(self, name: str) -> tuple[Worktree, str] | None:
         """The worktree of a draft whose run was killed, as it was left, and the commit that it was made from: by now
         others may have landed, and HEAD there is the agent's to move."""
         folder = self.home / DRAFTS / name
-        made = (folder / "base").exists() and (folder / "tree" / ".git").exists()
-        return (self._draft(folder), (folder / "base").read_text()) if made else None
+        return (self._draft(folder), (folder / "base").read_text()) if (folder / "base").exists() else None
 
     def remove_draft(self, name: str) -> None:
         self._remove(self.home / DRAFTS / name)
 
     def _draft(self, folder: Path) -> Worktree:
-        return Worktree(self.repository, folder / "tree", self._excludes(folder), self._find_links(), self.outputs)
+        index = folder / "index"
+        return Worktree(
+            self.repository, folder / "tree", self._excludes(folder), self._find_links(), self.outputs, index
+        )  # fmt: skip
 
     def _excludes(self, folder: Path) -> Path:
         path = folder / "excludes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -141,6 +142,59 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
     project.doit("-n", "2", "land:late", "land:astray", code=1)
     assert sorted(project.landed()) == ["good", "late"], "its draft was whole: a larger budget lets it through"
     assert len(project.drafts()) == calls, "nothing that was drafted to its end is paid for twice"
+
+
+def test_whatever_an_agent_does_with_git_is_done_to_its_own_repository_and_its_change_is_found_all_the_same(
+    project: Project,
+) -> None:
+    """Stash, branches, configuration and hooks of a worktree are those of the user's checkout."""
+    does = {
+        "stash": ["git log -1 --format=seen-%s >&2", "git stash list >&2", "git stash --quiet --include-untracked", "git stash pop --quiet"],
+        "popped": ["git stash pop"],
+        "named": ["git config user.name Mallory", "git config core.hooksPath /nowhere"],
+        "hooked": ["echo exit 1 > $(git rev-parse --git-common-dir)/hooks/pre-commit",
+                   "chmod +x $(git rev-parse --git-common-dir)/hooks/pre-commit"],
+        "branched": ["git branch --force theirs HEAD~1; git branch more; git tag more; git worktree prune"],
+        "bare": ["rm -rf .git"],
+        "anew": ["rm -rf .git; git init --quiet; git add --all"],
+        "inner": ["cd src/inner; git init --quiet", "git init --quiet src/inner/two; cd src/inner/two; echo 2 > two;"
+                  "git add two; git commit --quiet -m two"],
+        "forked": [f"setsid sh -c 'sleep 1; echo {project.root} >> src/forked.c; sleep 600' > /dev/null 2>&1 &"],
+        "large": ["truncate -s 70M src/large.bin"],
+    }  # fmt: skip
+    rules = [writing(name, run=run) for name, run in does.items()]
+    rules[list(does).index("inner")]["write"] = {"src/inner/one": "1\n"}
+    extra = {"inner": ["src/inner/"], "large": ["src/large.bin"]}
+    tasks = [{**task(name, f"src/{name}.c", *extra.get(name, [])), "check": {"any": "true"}} for name in does]
+    project.plan(tasks, pools={"generation": 9})
+    project.commit("plan")
+    project.agent(*rules)
+    project.write("src/main.c", MAIN + "/* to be stashed */\n")
+    project.git("stash")
+    project.git("branch", "theirs")
+
+    def shared() -> list[object]:
+        refs = [line for line in project.git("for-each-ref").splitlines() if BRANCH not in line]
+        hooks = sorted(path.name for path in (project.root / ".git/hooks").iterdir())
+        return [refs, hooks, project.git("stash", "list"), (project.root / ".git/config").read_text()]
+
+    before = shared()
+    project.doit("-n", "2", "build")
+    assert shared() == before
+    told = ["ps", "-e", "-ww", "-o", "args="]
+    assert f"echo {project.root}" not in subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    assert sorted(project.landed()) == sorted(does)
+    assert set(project.git("log", "--format=%an", f"HEAD..{BRANCH}").split()) == {"Tess"}
+    assert [project.on_branch(f"src/inner/{path}") for path in ("one", "two/two")] == ["1\n", "2\n"]
+    assert int(project.git("cat-file", "-s", f"{BRANCH}:src/large.bin")) == 70 << 20
+    (log,) = (project.root / "cache/logs").glob("*-draft-stash.log")
+    assert b"seen-plan" in log.read_bytes()
+    assert b"WIP" not in log.read_bytes(), "the user's stash is not to be seen there"
+    assert project.left() == []
+    calls = len(project.drafts())
+    project.doit("-n", "2", "build")
+    assert len(project.drafts()) == calls
+    assert all(e["tokens"] for e in project.all_events("call"))
 
 
 # -- landing
