@@ -149,7 +149,7 @@ def test_whatever_an_agent_does_with_git_is_done_to_its_own_repository_and_its_c
 ) -> None:
     """Stash, branches, configuration and hooks of a worktree are those of the user's checkout."""
     does = {
-        "stash": ["git log -1 --format=seen-%s >&2", "git stash list >&2", "git stash --quiet --include-untracked", "git stash pop --quiet"],
+        "stash": ["git log -1 --format=seen-%s; git stash list", "git stash --include-untracked; git stash pop"],
         "popped": ["git stash pop"],
         "named": ["git config user.name Mallory", "git config core.hooksPath /nowhere"],
         "hooked": ["echo exit 1 > $(git rev-parse --git-common-dir)/hooks/pre-commit",
@@ -189,7 +189,7 @@ def test_whatever_an_agent_does_with_git_is_done_to_its_own_repository_and_its_c
     assert int(project.git("cat-file", "-s", f"{BRANCH}:src/large.bin")) == 70 << 20
     (log,) = (project.root / "cache/logs").glob("*-draft-stash.log")
     assert b"seen-plan" in log.read_bytes()
-    assert b"WIP" not in log.read_bytes(), "the user's stash is not to be seen there"
+    assert b"WIP on main" not in log.read_bytes(), "the user's stash is not to be seen there"
     assert project.left() == []
     calls = len(project.drafts())
     project.doit("-n", "2", "build")
