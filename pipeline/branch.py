@@ -82,6 +82,7 @@ class LandingBranch:
     kept: Callable[[str, str], bool] = lambda task, draft: False  # whether a task's draft is here to land again
     said: list[str] = attrs.field(factory=list)
     off: dict[str, str] = attrs.field(factory=dict)  # write file of which ours came off in a rebuild -> its text
+    came_off: set[str] = attrs.field(factory=set)  # tasks whose changes a rebuild left out, to land again
 
     @property
     def ref(self) -> str:
@@ -166,6 +167,10 @@ class LandingBranch:
         found = (re.findall(rf"^{TASK}: (\S.*)$", message, re.MULTILINE) for message in log.split("\x01"))
         return tuple(frozenset(name.strip() for name in names) for names in found if names)
 
+    def lacks(self, task: str, commit: str) -> bool:
+        """Whether a task's change came off in this run, and has not landed again on the way to a commit."""
+        return task in self.came_off and not any(task in names for names in self.tasks(commit))
+
     def _without_drafts(self, commits: Sequence[str]) -> list[str]:
         """Commits, oldest first, without the changes of tasks: each was checked as a whole tree, which is another now,
         and lands again with its check. One on which somebody has built stays."""
@@ -176,6 +181,7 @@ class LandingBranch:
             task, draft = mark_of(message, TASK), mark_of(message, DRAFT)
             ours = task and draft and mark_of(message, CONTENT) == self.content(self.repository, commit, changed)
             if ours and theirs.isdisjoint(changed) and self.kept(task or "", draft or ""):
+                self.came_off.add(task or "")
                 continue
             if not mark_of(message, SCOPE):
                 theirs.update(changed)

@@ -43,7 +43,8 @@ class Changes:
             draft = self._blocked(task) or self._again(task, drafting)
             if draft is None:
                 tip = self._tip()
-                draft = drafting.draft(drafting.first(tip))
+                lost = self.came_off(task, tip)
+                draft = Draft(Outcome.BLOCKED, lost) if lost else drafting.draft(drafting.first(tip))
                 landed = self.session.landing.on.tasks(tip)
                 if draft.outcome is Outcome.EMPTY_REPLY and task.name in frozenset().union(*landed):
                     draft = attrs.evolve(draft, outcome=Outcome.OK, detail="it has landed, and nothing was left to do")
@@ -57,6 +58,12 @@ class Changes:
             if landed is None or landed.outcome is not Outcome.OK:
                 return Draft(Outcome.BLOCKED, f"blocker {name} did not land")
         return None
+
+    def came_off(self, task: Task, commit: str) -> str:
+        """Which blocker a commit lacks though it has landed, for people; "" where none."""
+        names = self.session.order.blockers[task.name]
+        lost = next((name for name in names if self.session.landing.on.lacks(name, commit)), None)
+        return f"blocker {lost} did not land: HEAD moved, and it came off" if lost else ""
 
     def _again(self, task: Task, drafting: Drafting) -> Draft | None:
         """The draft that has landed already, where the cache of this checkout was lost: by what the branch says."""
@@ -271,6 +278,8 @@ class Proposal:
         return self.due.change
 
     def on(self, start: str, head: str) -> Change[TaskLanded]:
+        if lost := self.changes.came_off(self.task, start):
+            raise Unfit(Outcome.BLOCKED, lost)
         there = self.changes._applied(self.change, start)
         if self._was_there(start):
             if there.as_before:

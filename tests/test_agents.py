@@ -272,6 +272,29 @@ def test_a_conflict_gets_one_repair_in_which_the_merge_lock_is_free(project: Pro
     project.build_each()
 
 
+def test_what_comes_off_as_head_moves_in_mid_run_is_not_told_as_landed_and_nothing_is_made_without_it(
+    project: Project,
+) -> None:
+    tasks = [task(name, f"src/{name}.c") for name in ("a", "b", "c", "d")]
+    for each, need in zip(tasks[1:], "aba", strict=True):
+        each["needs"] = [need]
+    project.plan(tasks, pools={"generation": 1})
+    project.commit("plan")
+    moves = f"cd {project.root} && git commit --quiet --allow-empty -m theirs"
+    project.agent(writing("b", run=[moves]), *(writing(name) for name in ("a", "c", "d")))
+    done = project.doit("-n", "2", "build", code=1)
+    assert project.landed() == []
+    assert "a: not reached: HEAD moved, and it came off mutate/main" in done.out
+    lost = "parked: blocker a did not land: HEAD moved, and it came off"
+    assert all(f"{name}: {lost}" in done.out for name in ("b", "d"))
+    assert project.asked() == ["Write a.", "Write b."], "none without what it needs"
+    assert "a: not reached" in project.doit("report", "--check", code=1).both
+    project.doit("-n", "2", "build")
+    assert sorted(project.landed()) == ["a", "b", "c", "d"]
+    assert sorted(project.asked()) == [f"Write {name}." for name in ("a", "b", "c", "d")]
+    project.doit("report", "--check")
+
+
 def test_what_a_person_took_back_does_not_land_again(project: Project) -> None:
     project.plan([task("one", "src/one.c")])
     project.commit("plan")

@@ -57,7 +57,16 @@ def outcomes_of_run(session: Session, interrupted: bool) -> tuple[ScopeOutcome, 
             found.append(ScopeOutcome(task.name, NOT_REACHED, f"{why}, before {missed[0]}"))
         else:
             found.append(outcome(session, task, len(wanted)))
-    return tuple(found)
+    return tuple(_on_the_branch(session, each) for each in found)
+
+
+def _on_the_branch(session: Session, ended: ScopeOutcome) -> ScopeOutcome:
+    """What HEAD's move in mid-run took off has landed in no way that anybody could merge."""
+    landing = session.landing if ended.ending == LANDED else None
+    if landing is None or not landing.on.lacks(ended.scope, landing.standing()[0]):
+        return ended
+    why = f"HEAD moved, and it came off {landing.branch}: the next run lands it again, without a call"
+    return ScopeOutcome(ended.scope, NOT_REACHED, why)
 
 
 def _ended(attempt: Mapping[str, Any] | None) -> bool:
