@@ -119,18 +119,19 @@ class Changes:
             return Checked(Outcome.CONFLICT, _in_conflict(there))
         worktree = self.session.worktree(slot)
         worktree.reset(there.tree)
-        judged = self._judge(task, worktree)
+        judged = self._judge(task, worktree, there.tree)
         failing = next((each for each in judged if each.outcome is not Outcome.OK), None)
         outcome, detail = (failing.outcome, f"{failing.name}: {failing.detail}") if failing else (Outcome.OK, "")
         return Checked(outcome, detail, tree=there.tree, judged=judged)
 
-    def _judge(self, task: Task, worktree: Worktree, again: bool = False) -> tuple[conditions.Judged, ...]:
-        """again: the same change was judged on another tree before."""
+    def _judge(self, task: Task, worktree: Worktree, tree: str, again: bool = False) -> tuple[conditions.Judged, ...]:
+        """tree: what the worktree was reset to. again: the same change was judged on another tree before."""
 
         def told(judged: conditions.Judged, phase: str, began: float, ended: float) -> None:
             self.session.condition(task.name, conditions.RERUN if again else phase, judged, began, ended)
 
-        return conditions.judge(conditions.of(task, self.session.owning), worktree.root, told)
+        found = conditions.of(task, self.session.owning)
+        return conditions.judge(found, worktree.root, told, lambda: worktree.altered(tree))
 
     # -- land, and repair
 
@@ -308,7 +309,7 @@ class Proposal:
         if before and (before.outcome, before.tree, before.conditions) == (Outcome.OK, tree, hash_of(self.task.check)):
             return True
         worktree.reset(commit)
-        for judged in self.changes._judge(self.task, worktree, again=True):
+        for judged in self.changes._judge(self.task, worktree, commit, again=True):
             if judged.outcome is Outcome.CHECK_FAILED:
                 self._fails(judged.outcome, judged.name, _told(judged))
             if judged.outcome is not Outcome.OK:

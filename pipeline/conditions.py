@@ -143,19 +143,29 @@ def of(task: model.Task, owning: Owning) -> tuple[Condition, ...]:
     )
 
 
-def judge(conditions: Sequence[Condition], place: Path, told: Told) -> tuple[Judged, ...]:
+def untouched(judged: Judged, altered: Callable[[], str]) -> Judged:
+    """What holds of files that it changed itself holds of nothing that could land. altered: which it changed."""
+    if judged.outcome is not Outcome.OK or not (files := altered()):
+        return judged
+    detail = f"it changed {files}: what it judged is not what would land"
+    return attrs.evolve(judged, outcome=Outcome.UNVERIFIED, detail=detail)
+
+
+def judge(
+    conditions: Sequence[Condition], place: Path, told: Told, altered: Callable[[], str] = lambda: ""
+) -> tuple[Judged, ...]:
     """Judge one after another, until one does not hold; what comes after it is not known, and not in the result.
 
-    What the machine kept from its end is judged once more.
+    What the machine kept from its end is judged once more. altered: which files are not as they would land.
     """
     found: list[Judged] = []
     for condition in conditions:
         began = time.time()
-        judged = condition.run(place)
+        judged = untouched(condition.run(place), altered)
         told(judged, condition.phase, began, time.time())
         if judged.outcome is Outcome.UNVERIFIED:
             began = time.time()
-            judged = condition.run(place)
+            judged = untouched(condition.run(place), altered)
             told(judged, RERUN, began, time.time())
         found.append(judged)
         if judged.outcome is not Outcome.OK:

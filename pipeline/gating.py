@@ -325,6 +325,7 @@ class Gating:
             worktree.reset(commit)
             command = Condition(BUILD, self.config.build, timeout=self.config.timeout, owns=self.config.owns)
             judged = conditions.Command(command, self.session.owning).run(worktree.root)
+            judged = conditions.untouched(judged, lambda: worktree.altered(commit))
             built = Built(_VERDICTS[judged.outcome], judged.detail, judged.crash)
             if built.crash and any(each.crash for each in attempts):  # it fell over again: no accident of the machine
                 built = attrs.evolve(built, verdict=Verdict.RED)

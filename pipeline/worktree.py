@@ -253,6 +253,13 @@ class Worktree:
             if not place.is_symlink() and not place.exists() and place.parent.is_dir():
                 place.symlink_to(target)
 
+    def altered(self, treeish: str) -> str:
+        """Which files of a tree are otherwise here, for people; "" where none is. New files are none of them."""
+        words = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=all", treeish)
+        paths = self.git(*words).out.decode(errors="surrogateescape").split("\0")[:-1]
+        shown = ", ".join(path if path.isprintable() else ascii(path) for path in paths[:5])
+        return f"{shown} and {len(paths) - 5} more" if len(paths) > 5 else shown
+
     def changed(self) -> tuple[str, ...]:
         """Paths, relative to the project, that differ from the tree it was reset to, new ones included."""
         said = self.git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames").out

@@ -248,6 +248,24 @@ def test_of_two_changes_that_are_green_alone_and_red_together_the_second_never_l
     assert len(project.drafts()) == len(first) + 1, "what was repaired lands again as well"
 
 
+@pytest.mark.parametrize("gate", [False, True], ids=["in a check", "in the gate's build"])
+def test_what_holds_only_of_files_that_the_check_has_changed_does_not_land(project: Project, gate: bool) -> None:
+    mends = "sed -i s/broken/0/ src/one.c; git add --all"
+    tasks = [task("one", "src/one.c"), task("two", "src/two.c")]
+    check = {"any": "true"} if gate else {"mends": mends, **CHECK}
+    build = {"gate": {"batch": 1, "build": f"{mends}; cc -c -o {{out}}/any.o src/main.c", "owns": {}}} if gate else {}
+    made = {"touches": "touch src/main.c; echo new > new.txt", **CHECK}
+    project.plan([{**tasks[0], "check": check}, {**tasks[1], "check": made}], pools={"generation": 1}, **build)
+    project.commit("plan")
+    project.agent(writing("one", "int one(void) { return broken; }\n"), writing("two"))
+    done = project.doit("-n", "2", "build:one", code=1)
+    assert "it changed src/one.c: what it judged is not what would land" in done.out
+    assert "one: parked: unverified" in done.out
+    assert len(project.drafts()) == 1, "no repair is paid for where nobody knows what is wrong"
+    project.doit("-n", "2", "build:two")
+    assert project.landed() == ["two"]
+
+
 def test_a_conflict_gets_one_repair_in_which_the_merge_lock_is_free(project: Project) -> None:
     """A person changes the file on HEAD while the draft is made."""
     project.write("src/lib.c", "int lib(void) { return 1; }\n")
