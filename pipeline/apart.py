@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.worktree import Repository, Worktree
 
 STASH = "refs/stash"
-MARK = "DOIT_MUTATE_DRAFT"  # in the environment of an agent, and of what it starts: the name of its draft
+MARK = "DOIT_MUTATE_DRAFT"  # in the environment of an agent, and of what it starts: its worktree
 
 
 def made(repository: Repository, worktree: Worktree, place: Path, commit: str) -> None:
@@ -44,9 +44,10 @@ def made(repository: Repository, worktree: Worktree, place: Path, commit: str) -
         shutil.copyfile(worktree.index, place / "index")  # its `git status` need not read every file
 
 
-def end_strays(name: str) -> None:
-    """End what the agent of a draft has left behind in sessions of their own, where the system tells what is whose."""
-    mark = f"{MARK}={name}".encode()
+def end_strays(top: Path) -> None:
+    """End what the agent of a worktree has left behind in sessions of their own, where the system tells what is whose.
+    By the worktree, which is one on this machine: drafts in two stores may have one name."""
+    mark = os.fsencode(f"{MARK}={top}")
     for place in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark in place.read_bytes().split(b"\0"):

@@ -140,7 +140,7 @@ class Drafting:
                 return {}
             found.made = None
             worktree, base = made
-            apart.end_strays(name)  # nothing writes there any more
+            apart.end_strays(worktree.top)  # nothing writes there any more
             files, patch = drafts.collected(worktree, base)
             drafts.keep(session.repository, files, lambda oid: session.replies.blob(name, oid))
             write_bytes(session.replies.blob(name, "patch"), patch)
@@ -159,15 +159,12 @@ class Drafting:
             found.halted = finished.halted
             return finished
 
-        def over() -> None:
-            apart.end_strays(name)
-            session.remove_draft(name)
-
         config = self.agent.config
         about = {"scope": self.task.name, "round": None, "generator": config.use, "kind": asked.kind}
         call = Call(
             session, name, " ".join((config.use, *config.run)), _Budgeted(self.agent, found), about, noted,
-            lambda: _exit_status(session.replies.exit(name)), lambda: session.find_draft(name) is not None, over,
+            lambda: _exit_status(session.replies.exit(name)), lambda: session.find_draft(name) is not None,
+            lambda: session.remove_draft(name),
         )  # fmt: skip
         reply = call.reply(make)
         return self._drafted(name, reply, read_note(session.replies.note(name)) or found.noted)
@@ -221,11 +218,11 @@ class Drafting:
         exit_file = self.session.replies.exit(name)
         exit_file.unlink(missing_ok=True)
         try:
-            if process.find(self.agent.argv[0], self._environment(worktree, door, name)) is None:
+            if process.find(self.agent.argv[0], self._environment(worktree, door)) is None:
                 raise process.NotFound(f"{self.agent.argv[0]}: not found on PATH")
             finished = process.run(
                 ["sh", "-c", _SHELL, "sh", exit_file, *self.agent.argv], cwd=worktree.root, stdin=asked.prompt.encode(),
-                env=self._environment(worktree, door, name), timeout=config.time_limit, out_file=out_file,
+                env=self._environment(worktree, door), timeout=config.time_limit, out_file=out_file,
                 max_output=MAX_STREAM, nice=NICE, keep=True, halt=halt,
             )  # fmt: skip
         except process.NotFound as error:
@@ -233,7 +230,7 @@ class Drafting:
         self._log(asked.kind, finished)
         return finished
 
-    def _environment(self, worktree: Worktree, door: str, name: str) -> dict[str, str]:
+    def _environment(self, worktree: Worktree, door: str) -> dict[str, str]:
         tools = worktree.top.parent / "bin"
         tools.mkdir(exist_ok=True)
         script = tools / "slot"
@@ -246,7 +243,7 @@ class Drafting:
         named = {"GIT_CONFIG_COUNT": str(len(settings))}
         for index, (key, value) in enumerate(settings.items()):
             named |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
-        own = {client.DOOR: door, apart.MARK: name}
+        own = {client.DOOR: door, apart.MARK: str(worktree.top)}
         return {**env, **named, **own, "PATH": f"{tools}:{env.get('PATH', '')}"}
 
     def _log(self, kind: str, finished: process.Finished) -> None:

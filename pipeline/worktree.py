@@ -333,6 +333,7 @@ class Worktrees:
         return (self._draft(folder), (folder / "base").read_text()) if (folder / "base").exists() else None
 
     def remove_draft(self, name: str) -> None:
+        apart.end_strays(self.home / DRAFTS / name / "tree")
         self._remove(self.home / DRAFTS / name)
 
     def _draft(self, folder: Path) -> Worktree:
