@@ -17,7 +17,7 @@ import attrs
 from pipeline import process
 from pipeline.choice import LANE
 from pipeline.generators import Reply, read
-from pipeline.generators.base import Classifies
+from pipeline.generators.base import Classifies, believable
 from pipeline.host import CannotGoOn
 from pipeline.results import Outcome, write_bytes
 from pipeline.session import Session
@@ -62,7 +62,7 @@ class Call:
             except process.Stopped:
                 self.over()  # it was ended: what it left is no reply
                 raise
-            got = read(self.who, finished)
+            got = _believed(read(self.who, finished))
             err = finished.err[-2000:].decode(errors="replace")
             try:
                 noted = self.noted()
@@ -91,7 +91,7 @@ class Call:
         replies, note = self.session.replies, read_note(self.session.replies.note(self.name))
         raw = replies.raw(self.name)
         exit_code = note.get("exit_code", self.ended())
-        got = self.who.classify(exit_code, raw.read_bytes(), str(note.get("err", "")).encode())
+        got = _believed(self.who.classify(exit_code, raw.read_bytes(), str(note.get("err", "")).encode()))
         accounted = bool(note) or self.session.accounted(self.name, since=raw.stat().st_mtime)
         if got.outcome is Outcome.OK and (note or self.there()):
             noted = {} if note else self.noted()
@@ -116,6 +116,10 @@ class Call:
             outcome=str(got.outcome), detail=got.detail, started=started, ended=time.time(), recovered=recovered,
             tokens=attrs.asdict(got.tokens) if got.tokens else None,
         )  # fmt: skip
+
+
+def _believed(reply: Reply) -> Reply:
+    return attrs.evolve(reply, tokens=believable(reply.tokens))
 
 
 def read_note(path: Path) -> dict[str, Any]:

@@ -812,6 +812,10 @@ def test_usage_that_is_missing_or_strange_is_not_measured_or_nought() -> None:
     strange = {"input_tokens": "9", "output_tokens": 2, "cache_read_input_tokens": True, "new_tokens": 5}
     assert classify(ENVELOPE | {"usage": strange, "total_cost_usd": None}).tokens == Tokens(output=2)
     assert classify(ENVELOPE | {"total_cost_usd": 0.0123456}).tokens == Tokens(output=2, cost=0.0123456)
+    for cannot_be in (Tokens(output=10**30), Tokens(cost=float("nan")), Tokens(cost=float("inf")), Tokens(cost=-1.0)):
+        assert believable(cannot_be) == NOT_MEASURED
+    for can_be in (None, NOT_MEASURED, Tokens(5, 4, 3, 2, 0.1)):
+        assert believable(can_be) == can_be
 
 
 def test_the_model_is_the_one_that_wrote_most_else_the_one_asked_for() -> None:

@@ -74,6 +74,16 @@ class Tokens:
 
 
 NOT_MEASURED = Tokens(source="not measured")
+MOST = 10**10  # tokens: no call has come near it
+
+
+def believable(tokens: Tokens | None) -> Tokens | None:
+    """The tokens; not measured where an envelope states what cannot be: it would be in every sum of the books."""
+    if tokens is None or tokens == NOT_MEASURED:
+        return tokens
+    counts = (tokens.fresh_input, tokens.cache_write, tokens.cache_read, tokens.output)
+    cost = 0.0 if tokens.cost is None else tokens.cost
+    return tokens if all(0 <= n <= MOST for n in counts) and 0 <= cost <= MOST else NOT_MEASURED
 
 
 @attrs.frozen
