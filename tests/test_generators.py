@@ -29,6 +29,7 @@ from pipeline.generators import (
     read,
     reply,
 )
+from pipeline.generators.base import believable
 from pipeline.model import GeneratorConfig
 from pipeline.results import Outcome, Survivor
 
