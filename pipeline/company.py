@@ -12,6 +12,8 @@ from pipeline.results import Dropped, Outcome, Test
 if TYPE_CHECKING:
     from pipeline.proof import Bench
 
+_ENDLESS = 3  # tests that are left out for one mutant: it may be the code that does not end, whoever calls it
+
 
 def runnable(
     bench: Bench, file_with: Callable[[Sequence[Test]], str], tests: list[Test], dropped: list[Dropped]
@@ -23,6 +25,17 @@ def runnable(
     unfit = {d.title for d in dropped[before:] if d.outcome is Outcome.BUILD_ERROR}
     built = good if bench.engine.suite.ordered else [t for t in tests if t.title not in unfit]
     return _in_any_order(bench, file_with, good, built, dropped), built, loaded
+
+
+def meeting(bench: Bench, mutant: str, titles: Sequence[str], only: Sequence[str] | None) -> TestRun:
+    """The file's tests with a mutant on; those of `titles` that do not end there are left out one after another, for a
+    process that does not end tells of no kill, the others' neither. only: what of the file is run at first."""
+    run = bench.run(mutant, only=only)
+    left = list(titles)
+    while run.outcome is not Outcome.OK and run.running in left and len(titles) - len(left) < _ENDLESS and left[1:]:
+        left.remove(run.running)
+        run = bench.run(mutant, only=left)
+    return run
 
 
 def _passing(

@@ -10,12 +10,12 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 
 from pipeline import account, process
-from pipeline.company import dropping, runnable
+from pipeline.company import dropping, meeting, runnable
 from pipeline.engines import Engine, Switch, TestRun
 from pipeline.model import Scope
 from pipeline.results import KILLS_NOTHING, Dropped, Outcome, Proved, Survivor, Test, write_bytes
@@ -63,9 +63,9 @@ class Bench:
             only=only, env=env, sandbox=Sandbox(()), watch=True,
         )  # fmt: skip
 
-    def side_by_side(self, mutants: Iterable[str], only: Sequence[str] | None = None) -> dict[str, TestRun]:
-        ids = list(mutants)
-        return dict(zip(ids, process.side_by_side(lambda i: self.run(i, only=only), ids, self.workers), strict=True))
+    def meet(self, ids: Sequence[str], titles: Sequence[str], only: Sequence[str] | None) -> dict[str, TestRun]:
+        runs = process.side_by_side(lambda i: meeting(self, i, titles, only), ids, self.workers)
+        return dict(zip(ids, runs, strict=True))
 
 
 @attrs.frozen
@@ -243,11 +243,11 @@ def _kills(
         for t in tests
         if t.title not in plain.passed
     }
-    titles = {t.title for t in tests} - told.keys()
+    titles = [t.title for t in tests if t.title not in told]
     ids = {bench.switch.ids[k]: k for k in sorted(wanted) if k in bench.switch.ids}
     matrix: dict[str, dict[str, str]] = {}
-    due = [i for i in ids if plain.reached is None or titles.intersection(plain.reached.get(i, ()))]
-    for id_, run in bench.side_by_side(due, only).items():
+    due = [i for i in ids if plain.reached is None or set(titles).intersection(plain.reached.get(i, ()))]
+    for id_, run in bench.meet(due, titles, only).items():
         if run.outcome is not Outcome.OK:
             continue  # a time limit, a crash or a file that does not load is not a kill
         for result in run.failed:

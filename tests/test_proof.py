@@ -18,7 +18,7 @@ from pipeline.engines import Engine, Switch, TestResult, TestRun
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.model import Scope
 from pipeline.proof import Bench, cover, elsewhere, holds, prove
-from pipeline.results import Dropped, Outcome, Survivor, Test
+from pipeline.results import Dropped, Outcome, Proved, Survivor, Test
 from pipeline.sandbox import Sandbox
 from pipeline.worktree import Worktree
 
@@ -77,7 +77,7 @@ class Runs:
                 return TestRun(Outcome.CRASHED, "died", running=title)
             if f"hangs({mutant})" in body:
                 late = TestResult(WRITE, title, "failed", "assertion", "so")
-                return TestRun(Outcome.TIME_LIMIT, "it did not end", (late,))
+                return TestRun(Outcome.TIME_LIMIT, "it did not end", (late,), running=title)
         if mutant is not None and self.broken:
             return TestRun(Outcome(self.broken), "it did not end")
         reached: dict[str, tuple[str, ...]] = {}
@@ -291,6 +291,21 @@ def test_only_a_failed_assertion_or_an_exception_of_the_code_in_a_run_to_its_end
     proved, dropped = judge(bench, candidate("one", "kills(a); hangs(b); throws(c)"), candidate("two", "hangs(b)"))
     assert proved == {"one": ("a",)}
     assert dropped["two"].reason == "it kills nothing"
+
+
+def test_one_that_never_ends_on_a_mutant_hides_no_kill_of_the_others(bench: Bench) -> None:
+    endless = [candidate(f"endless {i}", "hangs(a); kills(b)") for i in range(2)]
+    proved, dropped = judge(bench, *endless, candidate("good", "kills(a)"))
+    assert proved["good"] == ("a",) and sorted(proved) == ["endless 1", "good"]
+    assert dropped["endless 0"].reason == "every mutant it kills is killed by another test"
+    landed = [Proved(endless[0], {"b": "assertion"}), Proved(candidate("good", "kills(a)"), {"a": "assertion"})]
+    assert holds(bench, bench.engine.suite.add("", [p.test for p in landed]), landed, 5) == ()
+
+
+def test_where_the_code_itself_seems_never_to_end_not_every_test_is_asked_whether_it_is_to_blame(bench: Bench) -> None:
+    judge(bench, *(candidate(f"{i}", "hangs(a); kills(b)") for i in range(9)))
+    met = [held for mutant, held, _ in cast(Runs, bench.engine).asked if mutant == "a"]
+    assert [len(held) for held in met] == [9, 9, 9, 9, 1]
 
 
 def test_a_file_that_is_written_only_beside_the_covering_tests_drops_them(
