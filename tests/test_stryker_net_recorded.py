@@ -566,6 +566,27 @@ def test_an_sdk_that_is_older_than_the_project_wants_is_told_from_an_error_in_th
     assert "does not support targeting .NET 99.0" in built.detail
 
 
+def test_what_is_built_is_what_stryker_is_told_to_build(machine: Callable[[str], Path], tmp_path: Path) -> None:
+    """In any other output folder the mutated assembly is never seen: then each proof takes an engine run."""
+    out = tmp_path / "made"
+    for framework in ("net9.0", "net10.0"):
+        (out / framework).mkdir(parents=True)
+    lines = " ".join(f"'  T -> {out}/{framework}/T.dll'" for framework in ("net9.0", "net10.0"))
+    root = machine(f"echo \"$*\" >> ../words; printf '%s\\n' {lines}")
+    known = two(root)
+    config = {"configuration": "Release", "target-framework": "net10.0"}
+    (root / "own.json").write_text(json.dumps({"stryker-config": config}))
+    project = known.by_path["test/T.csproj"]
+    builds = StrykerNet(EngineConfig(use="stryker-net", config="own.json")).builds
+    assert builds.build(root, project, ["test/T.csproj"], None).outcome is Outcome.OK
+    assert "--configuration Release" in (tmp_path / "words").read_text()
+    assert builds.folder(root, project) == out / "net10.0"
+    (root / "own.json").write_text('{"stryker-config": {"configuration": "Debug"}}')
+    (root / "test/t.cs").write_text("")
+    builds.build(root, project, ["test/T.csproj", "test/t.cs"], None)
+    assert "--no-dependencies" not in (tmp_path / "words").read_text()  # of what it references no Debug was built
+
+
 def test_an_sdk_is_found_where_dotnet_says_that_it_is(machine: Callable[[str], Path]) -> None:
     list_ = "echo '8.0.100 [/usr/a b/sdk]'; echo '10.0.401 [/opt/[x]/sdk]'"
     root = machine(f'[ "$1" = --version ] && echo 10.0.401 && exit; {list_}')

@@ -59,7 +59,7 @@ class StrykerNet:
     outputs: tuple[str, ...] = ("bin", "obj")
     compiled: tuple[str, ...] = (".cs",)
     suite: CSharpSuite = attrs.field(factory=CSharpSuite)
-    builds: Builds = attrs.field(factory=Builds)
+    builds: Builds = attrs.field(default=attrs.Factory(lambda self: Builds(self.config.config), takes_self=True))
     hosts: Hosts = attrs.field(factory=Hosts)
     asking: by_engine.ByEngine = attrs.field(
         default=attrs.Factory(lambda self: by_engine.ByEngine(self.config, self.builds), takes_self=True)

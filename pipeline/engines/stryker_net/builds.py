@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline.engines.stryker_net import dotnet
+from pipeline.engines.stryker_net import dotnet, settings
 from pipeline.engines.stryker_net.dotnet import Built
 from pipeline.engines.stryker_net.projects import Project
 from pipeline.results import Outcome
@@ -33,6 +33,7 @@ class _Known:
 
 @attrs.define
 class Builds:
+    config: str | None = None  # engine.config: the stryker-config, where it is not found by itself
     _known: dict[tuple[Path, str], _Known] = attrs.field(factory=dict)
     _hashes: dict[Path, tuple[tuple[int, int, int], str]] = attrs.field(factory=dict)
     _lock: threading.RLock = attrs.field(factory=threading.RLock)
@@ -63,11 +64,18 @@ class Builds:
 
     def _built(self, root: Path, project: Project, files: Mapping[str, str], known: _Known, log: Path | None) -> Built:
         inside = f"{project.folder}/" if project.folder else ""
+        # What Stryker is told to build: the assembly with the mutants lies in no other output folder.
+        theirs = settings.find(root, project.folder, self.config).theirs
+        configuration, framework = (str(theirs.get(key) or "") for key in ("configuration", "target-framework"))
         structure = {path: content for path, content in files.items() if path.endswith(_PROJECT_FILES)}
+        structure["configuration"] = configuration
         others = {path: content for path, content in files.items() if not path.startswith(inside)}
         restored = known.restored == structure
         alone = restored and bool(inside) and known.references == others
-        built = dotnet.build(root, project.path, restore=not restored, alone=alone, timeout=TIME_LIMIT, log=log)
+        built = dotnet.build(
+            root, project.path, restore=not restored, alone=alone, timeout=TIME_LIMIT, log=log,
+            configuration=configuration, framework=framework,
+        )  # fmt: skip
         reached = built.outcome is Outcome.OK or (
             built.errors
             and built.outcome is Outcome.BUILD_ERROR

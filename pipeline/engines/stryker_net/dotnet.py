@@ -148,9 +148,16 @@ class Built:
     detail: str = ""
 
 
-def build(root: Path, project: str, *, restore: bool, alone: bool, timeout: float, log: Path | None = None) -> Built:
-    """`dotnet build` of a project with all that it references; alone: those are as they were built."""
+def build(
+    root: Path, project: str, *, restore: bool, alone: bool, timeout: float, log: Path | None = None,
+    configuration: str = "", framework: str = "",
+) -> Built:  # fmt: skip
+    """`dotnet build` of a project with all that it references; alone: those are as they were built.
+
+    configuration: "" for the project's own. framework: of several the one whose output counts; "" for the first made.
+    """
     words = ["build", str(root / project), "--nologo", "-v:minimal", "-tl:off"]
+    words += ["--configuration", configuration] if configuration else []
     words += [*(() if restore else ("--no-restore",)), *(("--no-dependencies",) if alone else ())]
     with scratch.folder() as temp:
         done = process.run([find(), *words], cwd=root, env=environment(temp, _BRIEFLY), timeout=timeout)
@@ -160,7 +167,8 @@ def build(root: Path, project: str, *, restore: bool, alone: bool, timeout: floa
             file.write(done.out + done.err)
     if done.ok:
         made = re.findall(r"^\s*(\S.*?) -> (.+\.(?:dll|exe))\s*$", done.text, re.M)
-        return Built({name: Path(path) for name, path in reversed(made)})  # of several frameworks the first
+        made.sort(key=lambda name_path: Path(name_path[1]).parent.name != framework)
+        return Built({name: Path(path) for name, path in reversed(made)})
     errors = errors_of(done.text, root)
     if done.timed_out:
         return Built({}, None, errors, Outcome.TIME_LIMIT, f"dotnet build did not end within {timeout:.0f} s")
