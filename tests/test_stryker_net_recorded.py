@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from pipeline.engines import EngineError, TestRun
+from pipeline.engines import EngineError, Measured, TestRun
 from pipeline.engines.stryker_net import (
     StrykerNet,
     by_engine,
@@ -379,6 +379,35 @@ def test_what_takes_part_in_a_build_is_the_projects_files_and_what_is_above_them
     )  # fmt: skip
 
 
+def test_what_a_project_takes_from_other_folders_takes_part_too(tmp_path: Path) -> None:
+    two(tmp_path)
+    items = (
+        '<Compile Include="..\\Shared\\**\\*.cs;$(Own)/x.cs" Link="x" /><Compile Include="own.cs" />'
+        '<Import Project="$(MSBuildThisFileDirectory)../../common.targets" />'
+        '<EmbeddedResource Include="../../data file.txt" /><None Include="../../../above.md" />'
+    )
+    (tmp_path / "src/A/A.csproj").write_text(f"<Project>{items}</Project>")
+    shared = ("src/Shared/a.cs", "src/Shared/more/b.cs", "common.targets", "data file.txt")
+    for name in (*shared, "src/Shared/obj/c.cs", "src/Shared/d.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    known = projects.read(tmp_path)
+    found = projects.files(tmp_path, known.reached(known.by_path["test/T.csproj"]), known.by_path.values())
+    assert found == tuple(sorted(("src/A/A.csproj", "test/T.csproj", *shared)))
+
+
+def test_what_is_taken_from_above_the_projects_folder_is_said_before_a_run(tmp_path: Path) -> None:
+    root = tmp_path / "sub"
+    two(root)
+    (tmp_path / ".git").mkdir()
+    engine = StrykerNet(EngineConfig(use="stryker-net"))
+    assert engine.notes(root, [of()]) == []
+    (tmp_path / "Directory.Build.props").write_text("<Project />")
+    (root / "src/A/A.csproj").write_text('<Project><ProjectReference Include="../../../lib/L.csproj" /></Project>')
+    (note,) = engine.notes(root, [of()])
+    assert note.startswith("../Directory.Build.props, ../lib/L.csproj: above the project's folder: no change of it is")
+
+
 # -- settings and the picture
 
 
@@ -507,7 +536,7 @@ def test_a_run_without_a_picture_is_a_measurement_that_says_so_and_one_that_its_
         (tmp_path / path).write_text(text)
     engine = StrykerNet(EngineConfig(use="stryker-net"))
     s = scope("Rates")
-    pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), {}) for n in "AT"))
+    pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), (), {}) for n in "AT"))
     for content in (b"", b"MutantControl"):
         run = stryker.Run(report.Report.of(everything, ROOT), content, None)
         measured = engine._of_scope(tmp_path, pair, s, run, s.tests or (), 1.0)
@@ -569,22 +598,43 @@ def test_an_sdk_that_is_older_than_the_project_wants_is_told_from_an_error_in_th
 def test_what_is_built_is_what_stryker_is_told_to_build(machine: Callable[[str], Path], tmp_path: Path) -> None:
     """In any other output folder the mutated assembly is never seen: then each proof takes an engine run."""
     out = tmp_path / "made"
-    for framework in ("net9.0", "net10.0"):
+    for framework in ("net9.0", "net10.0", "net8.0", "net48"):
         (out / framework).mkdir(parents=True)
-    lines = " ".join(f"'  T -> {out}/{framework}/T.dll'" for framework in ("net9.0", "net10.0"))
+    lines = " ".join(f"'  T -> {out}/{framework}/T.dll'" for framework in ("net9.0", "net10.0", "net8.0", "net48"))
     root = machine(f"echo \"$*\" >> ../words; printf '%s\\n' {lines}")
     known = two(root)
-    config = {"configuration": "Release", "target-framework": "net10.0"}
+    config = {"configuration": "Release", "target-framework": "net9.0"}
     (root / "own.json").write_text(json.dumps({"stryker-config": config}))
     project = known.by_path["test/T.csproj"]
     builds = StrykerNet(EngineConfig(use="stryker-net", config="own.json")).builds
     assert builds.build(root, project, ["test/T.csproj"], None).outcome is Outcome.OK
     assert "--configuration Release" in (tmp_path / "words").read_text()
-    assert builds.folder(root, project) == out / "net10.0"
+    assert builds.folder(root, project) == out / "net9.0"
     (root / "own.json").write_text('{"stryker-config": {"configuration": "Debug"}}')
     (root / "test/t.cs").write_text("")
     builds.build(root, project, ["test/T.csproj", "test/t.cs"], None)
     assert "--no-dependencies" not in (tmp_path / "words").read_text()  # of what it references no Debug was built
+    assert builds.folder(root, project) == out / "net10.0"  # nothing said: the newest that runs everywhere
+
+
+def test_of_several_frameworks_stryker_is_told_which_has_been_built_to_be_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[dict[str, Any]] = []
+
+    def run(words: list[str], **more: Any) -> Finished:
+        config = (more["cwd"] / words[words.index("-f") + 1]).resolve()
+        said.append(json.loads(config.read_text())["stryker-config"])
+        return Finished(tuple(words), 1, b"", b"", 1.0, None, None)
+
+    monkeypatch.setattr("pipeline.process.run", run)
+    monkeypatch.setattr(Builds, "folder", lambda self, root, project: tmp_path / "test/bin/Debug/net10.0")
+    for more in ("<TargetFramework>net10.0</TargetFramework>", "<TargetFrameworks>net9.0;net10.0</TargetFrameworks>"):
+        known = two(tmp_path / str(len(said)), more=more)
+        asked = stryker.Question(known.pair(of(), EngineConfig()), ["src/A/a.cs"], "", False, 1, tmp_path / "log")
+        config = EngineConfig(command=("stryker",))
+        assert isinstance(stryker.run(config, Builds(), tmp_path / str(len(said)), asked), Measured)
+    assert said == [{}, {"target-framework": "net10.0"}]
 
 
 def test_an_sdk_is_found_where_dotnet_says_that_it_is(machine: Callable[[str], Path]) -> None:

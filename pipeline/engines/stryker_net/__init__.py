@@ -89,7 +89,13 @@ class StrykerNet:
         with contextlib.suppress(EngineError, OSError):  # said by the baseline that comes to it
             known = projects.read(root)
             for scope in scopes:
-                found[settings.find(root, known.pair(scope, self.config).tests.folder, self.config.config).note] = None
+                tests = known.pair(scope, self.config).tests
+                found[settings.find(root, tests.folder, self.config.config).note] = None
+                if unseen := projects.unseen(root, known.reached(tests)):
+                    said = (
+                        f"{', '.join(unseen[:4])}: above the project's folder: no change of it is seen; put the dodo.py"
+                    )
+                    found[f"{said} at the top of the repository"] = None
         return [note for note in found if note]
 
     # -- measure

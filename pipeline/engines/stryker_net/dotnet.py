@@ -154,7 +154,7 @@ def build(
 ) -> Built:  # fmt: skip
     """`dotnet build` of a project with all that it references; alone: those are as they were built.
 
-    configuration: "" for the project's own. framework: of several the one whose output counts; "" for the first made.
+    configuration: "" for the project's own. framework: of several the one whose output counts; "" for the newest.
     """
     words = ["build", str(root / project), "--nologo", "-v:minimal", "-tl:off"]
     words += ["--configuration", configuration] if configuration else []
@@ -167,12 +167,18 @@ def build(
             file.write(done.out + done.err)
     if done.ok:
         made = re.findall(r"^\s*(\S.*?) -> (.+\.(?:dll|exe))\s*$", done.text, re.M)
-        made.sort(key=lambda name_path: Path(name_path[1]).parent.name != framework)
-        return Built({name: Path(path) for name, path in reversed(made)})
+        made.sort(key=lambda made: _rank(Path(made[1]).parent.name, framework))
+        return Built({name: Path(path) for name, path in made})  # the last of a name stays
     errors = errors_of(done.text, root)
     if done.timed_out:
         return Built({}, None, errors, Outcome.TIME_LIMIT, f"dotnet build did not end within {timeout:.0f} s")
     return _failed(errors, done)
+
+
+def _rank(made: str, framework: str) -> tuple[bool, int, int]:
+    """Of an output folder's name, as net10.0: what is wanted, then what is newer, comes last."""
+    version = re.match(r"net(\d+)\.(\d+)", made)
+    return made == framework, *(map(int, version.groups()) if version else (0, 0))  # net48 does not run everywhere
 
 
 def _failed(errors: Sequence[BuildError], done: process.Finished) -> Built:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import xml.etree.ElementTree as xml
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,6 +21,7 @@ ABOVE = (  # in any folder above a project, they take part in its build
 )  # fmt: skip
 FRAMEWORKS = ("microsoft.net.test.sdk", "xunit", "xunit.v3", "nunit", "mstest", "mstest.testframework", "tunit")
 _SKIPPED = frozenset(("bin", "obj", "node_modules", "StrykerOutput", "TestResults"))
+_READ = frozenset(("Compile", "EmbeddedResource", "Content", "None", "AdditionalFiles", "Import"))
 _OWN_RUNNER = ("usemicrosofttestingplatformrunner", "enablemstestrunner", "enablenunitrunner")
 
 
@@ -30,6 +32,7 @@ class Project:
     path: str
     references: tuple[str, ...]
     packages: frozenset[str]  # in lower case
+    linked: tuple[str, ...]  # patterns of what it takes from other folders, as in <Compile Include="../Shared/*.cs" />
     properties: Mapping[str, str] = attrs.field(
         eq=False
     )  # by name in lower case, those of the Directory.Build.props above it included
@@ -159,9 +162,34 @@ def read(root: Path) -> Projects:
             packages.add("mstest")
             properties = {"enablemstestrunner": "true", **properties}
         references = (e.get("Include") or "" for e in tree.iter() if _tag(e) == "ProjectReference")
-        near = (posixpath.normpath(posixpath.join(posixpath.dirname(path), r.replace("\\", "/"))) for r in references)
-        found[path] = Project(path, tuple(sorted(near)), frozenset(packages), properties)
+        near = sorted(_from(path, r) for r in references)
+        words = (
+            w for e in tree.iter() if _tag(e) in _READ for w in (e.get("Include") or e.get("Project") or "").split(";")
+        )
+        inside = f"{posixpath.dirname(path)}/".removeprefix("/")
+        linked = sorted({p for w in words if w.strip() and not (p := _from(path, w)).startswith(inside)})
+        found[path] = Project(path, tuple(near), frozenset(packages), tuple(linked), properties)
     return Projects(found)
+
+
+def _from(project: str, said: str) -> str:
+    """A path, or pattern, in a project file → from the root."""
+    plain = re.sub(r"\$\(MSBuild(?:ThisFile|Project)Directory\)", "", said.strip(), flags=re.IGNORECASE)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(project), plain.replace("\\", "/")))
+
+
+def unseen(root: Path, projects: Iterable[Project]) -> tuple[str, ...]:
+    """What these projects take from above the root, as far as it is there: nobody sees it change."""
+    said = {p for project in projects for p in (*project.references, *project.linked) if p.startswith("../")}
+    up = ["../" * (i + 1) for i in range(len(_repository(root)))]
+    return tuple(sorted([*said, *(f"{u}{name}" for u in up for name in ABOVE if (root / u / name).is_file())]))
+
+
+def _repository(root: Path) -> Sequence[Path]:
+    """The folders above the root that are of its repository."""
+    places = [root, *root.parents]
+    top = next((i for i, place in enumerate(places) if (place / ".git").exists()), 0)
+    return places[1 : top + 1]
 
 
 def above(root: Path, folder: str) -> list[str]:
@@ -180,6 +208,10 @@ def files(root: Path, projects: Iterable[Project], others: Iterable[Project]) ->
     found = {name for p in some for name in above(root, p.folder)}
     for project in some:
         found.update(_walk(root, ("",), project.folder, foreign))
+        for pattern in project.linked:
+            there = [] if pattern.startswith(("../", "/")) or "$(" in pattern else root.glob(pattern)
+            names = (p.relative_to(root) for p in there if p.is_file())
+            found.update(name.as_posix() for name in names if _SKIPPED.isdisjoint(name.parts))
     return tuple(sorted(found))
 
 

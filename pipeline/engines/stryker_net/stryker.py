@@ -59,6 +59,8 @@ def run(config: EngineConfig, builds: Builds, root: Path, asked: Question) -> Ru
         chosen = dict(theirs.theirs)
         if filter_ := settings.both(asked.only, str(chosen.get("test-case-filter") or "")):
             chosen["test-case-filter"] = filter_
+        if "targetframeworks" in pair.tests.properties:  # of several that one whose output is known
+            chosen.setdefault("target-framework", builds.folder(root, pair.tests).name)
         (place / "stryker-config.json").write_text(json.dumps({"stryker-config": chosen}))
         mutated = [os.path.relpath(f, pair.source.folder) for f in asked.files]
         words = [
