@@ -585,6 +585,16 @@ def test_what_a_machine_lacks_is_said_with_what_to_install(
     assert raised.value.outcome is Outcome.BAD_CONFIG
 
 
+def test_a_global_tool_is_found_though_path_does_not_name_its_folder_yet(machine: Callable[[str], Path]) -> None:
+    root = machine('[ "$1" = --version ] && echo 10.0.401 && exit; exec dotnet-stryker')
+    tool = root.parent / "nobody/.dotnet/tools/dotnet-stryker"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\necho Version: 5.1.0\n")
+    tool.chmod(0o755)
+    assert StrykerNet(EngineConfig(use="stryker-net")).version(root) == "Stryker.NET 5.1.0 SDK 10.0.401"
+    assert tool in dotnet.installed()
+
+
 def test_an_sdk_that_is_older_than_the_project_wants_is_told_from_an_error_in_the_code(
     machine: Callable[[str], Path],
 ) -> None:

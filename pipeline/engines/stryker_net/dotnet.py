@@ -40,7 +40,14 @@ def environment(temp: Path, extra: Mapping[str, str] | None = None) -> dict[str,
     """
     packages = Path(os.environ.get("NUGET_PACKAGES") or Path.home() / ".nuget" / "packages")
     locks = os.environ.get("NUGET_SCRATCH") or str(packages.with_name(f"{packages.name}.locks"))
-    return process.environment({**ALONE, "TMPDIR": str(temp), "NUGET_SCRATCH": locks, **(extra or {})})
+    # A global tool that was installed a minute ago: PATH names its folder only after the next login.
+    path = os.pathsep.join([process.environment()["PATH"], str(_tools())])
+    return process.environment({**ALONE, "TMPDIR": str(temp), "NUGET_SCRATCH": locks, "PATH": path, **(extra or {})})
+
+
+def _tools() -> Path:
+    """Where global tools are installed."""
+    return Path(os.environ.get("DOTNET_CLI_HOME") or Path.home()) / ".dotnet" / "tools"
 
 
 def find() -> str:
@@ -91,7 +98,7 @@ def stryker(root: Path) -> str:
 @functools.cache
 def _stryker_of_all(program: str) -> str:
     """Version of the one that no manifest names. Raises EngineError."""
-    store = Path(os.environ.get("DOTNET_CLI_HOME") or Path.home()) / ".dotnet" / "tools" / ".store" / "dotnet-stryker"
+    store = _tools() / ".store" / "dotnet-stryker"
     if store.is_dir() and (versions := sorted(p.name for p in store.iterdir())):
         return versions[-1]
     with scratch.folder() as empty:  # it says its version, and that there is nothing to mutate
@@ -122,7 +129,7 @@ def core(root: Path) -> Path:
 def installed() -> tuple[Path, ...]:
     """Files whose change means another version. Raises EngineError."""
     program = Path(find()).resolve()
-    tool = shutil.which("dotnet-stryker", path=process.environment()["PATH"])
+    tool = shutil.which("dotnet-stryker", path=environment(Path())["PATH"])
     return (program, *([Path(tool)] if tool else ()))
 
 
