@@ -28,7 +28,7 @@ from pipeline.engines.stryker_net import StrykerNet, dotnet
 from pipeline.measuring import Baseline
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import is_survivor
-from pipeline.results import Outcome, Proofs, load
+from pipeline.results import Candidates, Outcome, Proofs, load
 from pipeline.sandbox import Sandbox
 from pipeline.sandbox import missing as no_sandbox
 from pipeline.store import file_name
@@ -109,6 +109,7 @@ def driven_net_once(tmp_path_factory: pytest.TempPathFactory) -> World:
     world = World(place / "repo", place / "home", {"PATH": path})
     world.write("dodo.py", DODO)
     world.write("tasks.yaml", world.read("tasks.yaml") + "\nland: {proof_runs: 2}\n")
+    world.edit("tasks.yaml", "  with:\n", "  with:\n    - differential\n")
     world.git("init", "--quiet")
     world.commit("begin")
     world.doit("-n", "2", "mutate", timeout=1500)
@@ -154,6 +155,9 @@ def test_a_drive_lands_what_was_proved_and_drops_each_bad_test_alone(driven_net_
     assert "DoorsMutantTests.cs:" in dropped["ATestThatDoesNotCompile"].reason
     assert "it fails on the original" in dropped["ATestThatIsWrong"].reason
     assert {kind for p in (*doors.proved, *rates.proved) for kind in p.how.values()} == {"assertion"}
+    for scope in SCOPES:
+        found = load(world.root / "cache" / "scopes" / file_name(scope) / "candidates.0.json", Candidates)
+        assert (found.detail, found.tests) == ("differential is for JavaScript so far, and is skipped", ())
     assert world.measured() == SCOPES  # by baseline and confirm: no round has asked the engine
     runs = [e for e in world.events() if e.get("engine_run")]
     assert {(e["kind"], e["scope"]) for e in runs} == {(k, s) for k in ("baseline", "confirm") for s in SCOPES}

@@ -385,9 +385,10 @@ def test_what_a_project_takes_from_other_folders_takes_part_too(tmp_path: Path) 
         '<Compile Include="..\\Shared\\**\\*.cs;$(Own)/x.cs" Link="x" /><Compile Include="own.cs" />'
         '<Import Project="$(MSBuildThisFileDirectory)../../common.targets" />'
         '<EmbeddedResource Include="../../data file.txt" /><None Include="../../../above.md" />'
+        '<Content Include="../[1]/**.t?t; ../.." /><Content Include="../**/none.md" />'
     )
     (tmp_path / "src/A/A.csproj").write_text(f"<Project>{items}</Project>")
-    shared = ("src/Shared/a.cs", "src/Shared/more/b.cs", "common.targets", "data file.txt")
+    shared = ("src/Shared/a.cs", "src/Shared/more/b.cs", "common.targets", "data file.txt", "src/[1]/more/a.txt")
     for name in (*shared, "src/Shared/obj/c.cs", "src/Shared/d.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")

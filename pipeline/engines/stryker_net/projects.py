@@ -209,10 +209,21 @@ def files(root: Path, projects: Iterable[Project], others: Iterable[Project]) ->
     for project in some:
         found.update(_walk(root, ("",), project.folder, foreign))
         for pattern in project.linked:
-            there = [] if pattern.startswith(("../", "/")) or "$(" in pattern else root.glob(pattern)
-            names = (p.relative_to(root) for p in there if p.is_file())
-            found.update(name.as_posix() for name in names if _SKIPPED.isdisjoint(name.parts))
+            found.update(_there(root, pattern))
     return tuple(sorted(found))
+
+
+def _there(root: Path, pattern: str) -> Iterator[str]:
+    """The files that MSBuild finds for a path or pattern, as far as they lie below the root."""
+    if pattern.startswith(("../", "/")) or "$(" in pattern:
+        return
+    fixed = re.split(r"[*?]", pattern)[0]
+    if fixed == pattern:
+        yield from [pattern] if (root / pattern).is_file() else []
+        return
+    signs = {r"\*\*/": "(?:.*/)?", r"\*\*": ".*", r"\*": "[^/]*", r"\?": "[^/]"}
+    wanted = re.compile(re.sub(r"\\\*\\\*/|\\\*\\\*|\\[*?]", lambda m: signs[m[0]], re.escape(pattern)))
+    yield from (path for path in _walk(root, ("",), posixpath.dirname(fixed)) if wanted.fullmatch(path))
 
 
 def _walk(root: Path, endings: tuple[str, ...], below: str = "", never: Iterable[str] = ()) -> Iterator[str]:
