@@ -105,7 +105,8 @@ def rerun(
     shuffled = spread(lambda root, seed: test(root, shuffle=seed), orders)
     alone = spread(lambda root, each: test(root, only=[each.title], env=each.proof.elsewhere), landed)
     kills = list(dict.fromkeys(_bare(kill) for each in landed for kill in each.proof.kills))
-    mutated = spread(lambda root, kill: _with_mutant(root, kill, test), kills)
+    by = {kill: [each.title for each in landed if kill in map(_bare, each.proof.kills)] for kill in kills}
+    mutated = spread(lambda root, kill: _with_mutant(root, kill, by[kill], test), kills)
     return Seen(
         tuple(shuffled), dict(zip((each.title for each in landed), alone, strict=True)),
         dict(zip(kills, mutated, strict=True)),
@@ -113,8 +114,9 @@ def rerun(
     )  # fmt: skip
 
 
-def _with_mutant(root: Path, kill: Kill, test: Callable[[Path], TestRun]) -> TestRun:
-    """The tests on the source with this mutant in it, by an edit of its text that is taken back."""
+def _with_mutant(root: Path, kill: Kill, by: Sequence[str], test: Callable[..., TestRun]) -> TestRun:
+    """The tests on the source with this mutant in it, by an edit of its text that is taken back. Where another test
+    than those that kill it (`by`: their titles) ends the process, those alone."""
     path = root / kill.file
     if path.is_symlink() or not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
         return TestRun(Outcome.UNVERIFIED, f"{kill.file} is no file of the project")
@@ -125,6 +127,8 @@ def _with_mutant(root: Path, kill: Kill, test: Callable[[Path], TestRun]) -> Tes
         for mutated in dict.fromkeys(filter(None, texts)):
             path.write_bytes(mutated.encode(errors="surrogateescape"))
             run = test(root)
+            if run.running and run.running not in by:
+                run = test(root, only=by)
             if run.outcome is not Outcome.BUILD_ERROR:  # there, parentheses may have no place
                 break
         return run

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import attrs
 import jsonschema
@@ -17,9 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import sandbox, store
+from pipeline.engines import TestResult, TestRun
 from pipeline.equivalent import TRIES, possibly_equivalent
 from pipeline.mutants import Raw, Status, as_kill, find_span, identify, mutate, with_kill
 from pipeline.recheck import unneeded
+from pipeline.rerun import rerun
 from pipeline.results import KILLS_NOTHING, Candidates, Dropped, Kill, Outcome, Proofs, Proved, Test
 
 HERE = Path(__file__).parent
@@ -325,6 +328,28 @@ def mutants_of(source: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Any,
 
 
 TEXTS = [("a > b", "true"), ("a + b", "a - b"), ("[a,\n      b]", "[]"), ("b", "a")]
+
+
+def test_a_test_beside_it_that_never_ends_on_a_mutant_takes_no_kill_from_another(tmp_path: Path) -> None:
+    (tmp_path / "f.js").write_text(SOURCE)
+    kills = [kill for _, kill in mutants_of(SOURCE, TEXTS)][:2]
+
+    def test(root: Path, *, only: Sequence[str] | None = None, **more: Any) -> TestRun:
+        text = (root / "f.js").read_text()
+        which = next((i for i, kill in enumerate(kills) if text == with_kill(kill, SOURCE)), None)
+        if which == 0 and (only is None or "endless" in only):
+            return TestRun(Outcome.TIME_LIMIT, "it did not end", running="endless")
+        fails = {0: "good", 1: "endless"}.get(which, "") if which is not None else ""
+        states = {t: "failed" if t == fails else "passed" for t in only or ("good", "endless")}
+        return TestRun(Outcome.OK, tests=tuple(TestResult("w", t, s, "assertion") for t, s in states.items()))
+
+    place = SimpleNamespace(root=tmp_path, reset=lambda tree: None, changed=tuple)
+    landed = [
+        SimpleNamespace(title=title, proof=SimpleNamespace(kills=(kill,), runs=1, elsewhere={}))
+        for title, kill in zip(("good", "endless"), kills, strict=True)
+    ]
+    seen = rerun(cast(Any, SimpleNamespace(test=test)), [cast(Any, place)], "tree", "w", cast(Any, landed), 1, 1.0)
+    assert [seen.lost(cast(Any, each)) for each in landed] == [{}, {}]
 
 
 @given(st.lists(st.sampled_from(["// a > b", "", "const c = 1;", "function g() {", "  return a + b;"]), max_size=4))
