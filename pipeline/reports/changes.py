@@ -15,9 +15,11 @@ from pipeline.reports.summary import (
     NOT_REACHED,
     PARKED,
     ScopeOutcome,
+    all_shown,
     blocker,
     events_of,
     lanes,
+    shown,
     tokens_of,
 )
 from pipeline.reports.summary import text as scopes_text
@@ -122,14 +124,14 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
     for o in outcomes:
         drafted = drafts.get(o.scope, {})
         cpu = [e.get("cpu_seconds") or 0.0 for e in events if e["event"] == "attempt" and e.get("scope") == o.scope]
-        spent = f"{tokens[o.scope]:,}" if o.scope in tokens else ""
         seconds = f"{sum(cpu):.1f}" if any(cpu) else ""
-        rows.append([o.scope, drafted.get("agent") or "", drafted.get("model") or "", spent, seconds, o.ending])
+        rows.append(
+            [o.scope, drafted.get("agent") or "", drafted.get("model") or "", shown(tokens, o.scope), seconds, o.ending]
+        )
     if len(outcomes) > 1:
         endings = [o.ending for o in outcomes]
         counted = ", ".join(f"{endings.count(e)} {e}" for e in dict.fromkeys(sorted(endings)))
-        spent = f"{sum(tokens.get(o.scope, 0) for o in outcomes):,}" if tokens else ""
-        rows.append(["all", "", "", spent, "", counted])
+        rows.append(["all", "", "", all_shown(tokens), "", counted])
     said = [*table(rows), ""]
     for o in outcomes:
         if o.why:

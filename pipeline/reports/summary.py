@@ -215,7 +215,7 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
     events = events_of(session)
     tokens = tokens_of(events)
     rows = [["scope", "mutants", "survivors", "score %", "honest %", "tests", "tokens", "ending"]]
-    rows += [_row(o, tokens.get(o.scope)) for o in outcomes]
+    rows += [_row(o, shown(tokens, o.scope)) for o in outcomes]
     if len(outcomes) > 1:
         rows.append(_total(outcomes, tokens))
     said = [*table(rows), ""]
@@ -226,7 +226,9 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
         )
     if equivalent := sum(o.equivalent for o in outcomes):
         left = sum(o.left for o in outcomes)
-        said.append(f"{equivalent} of the {left} survivors left are possibly equivalent: no input told them apart")
+        said.append(
+            f"{equivalent} of the {left} survivors left are possibly equivalent: nothing that was tried told them apart"
+        )
     for o in outcomes:
         if o.why:
             first, *rest = o.why.split("\n")
@@ -250,18 +252,17 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
     return "\n".join(said)
 
 
-def _row(o: ScopeOutcome, tokens: int | None) -> list[str]:
+def _row(o: ScopeOutcome, spent: str) -> list[str]:
     if o.before is None or o.after is None:
         return [o.scope, "", "", "", "", "", "", o.ending]
-    spent = "" if tokens is None else f"{tokens:,}"
     return [o.scope, *_scores(o.before, o.after), str(o.tests), spent, o.ending]
 
 
-def _total(outcomes: Sequence[ScopeOutcome], tokens: Mapping[str, int]) -> list[str]:
+def _total(outcomes: Sequence[ScopeOutcome], tokens: Mapping[str, int | None]) -> list[str]:
     before, after = total(o.before for o in outcomes) or Score(), total(o.after for o in outcomes) or Score()
     endings = [o.ending for o in outcomes]
     counted = ", ".join(f"{endings.count(e)} {e}" for e in dict.fromkeys(sorted(endings)))
-    spent = f"{sum(tokens.values()):,}" if tokens else ""
+    spent = all_shown(tokens)
     return ["all", *_scores(before, after), str(sum(o.tests for o in outcomes)), spent, counted]
 
 
@@ -301,14 +302,29 @@ def last_run(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [e for e in events if e["run"] == run]
 
 
-def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say."""
-    spent: dict[str, int] = {}
+NOT_TOLD = "not told"
+
+
+def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say; None where one did not."""
+    spent: dict[str, int | None] = {}
     for e in events:
-        if e["event"] == "call" and e.get("tokens"):
-            t = e["tokens"]
-            spent[e["scope"]] = spent.get(e["scope"], 0) + t["fresh_input"] + t["cache_write"] + t["output"]
+        if e["event"] == "call" and (t := e.get("tokens")):
+            before = spent.get(e["scope"], 0)
+            untold = before is None or t["source"] != "envelope"
+            spent[e["scope"]] = None if untold else before + t["fresh_input"] + t["cache_write"] + t["output"]
     return spent
+
+
+def all_shown(tokens: Mapping[str, int | None]) -> str:
+    known = [each for each in tokens.values() if each is not None]
+    return f"{sum(known):,}" if known else NOT_TOLD if tokens else ""
+
+
+def shown(tokens: Mapping[str, int | None], scope: str) -> str:
+    """Of one scope, for a table."""
+    spent = tokens.get(scope, 0)
+    return NOT_TOLD if spent is None else f"{spent:,}" if scope in tokens else ""
 
 
 def lanes(session: Session) -> list[str]:
