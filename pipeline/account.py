@@ -21,7 +21,6 @@ Span = tuple[Kind, str, float, float]  # what it was, of what, from and until in
 
 MERGE_LOCK = "the merge lock"
 BACK_OFF = "a retry's back-off"
-PERSON = "a person"
 
 
 @attrs.define
