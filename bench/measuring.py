@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -80,3 +81,24 @@ def peak_mib(pid: int) -> float:
 
 def doit(*args: str) -> list[str | Path]:
     return [sys.executable, "-m", "doit", *args]
+
+
+def at_a_terminal(command: Sequence[str | Path], cwd: Path, env: Mapping[str, str]) -> tuple[str, int]:
+    """All that a terminal of 100 columns is sent by a program, and its exit status."""
+    ours, theirs = pty.openpty()
+    size = {"COLUMNS": "100", "LINES": "30"}
+    run = subprocess.Popen(
+        command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env={**env, **size}
+    )  # fmt: skip
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # so Linux says that nobody has the other end any more
+            more = b""
+        if not more:
+            break
+        said += more
+    os.close(ours)
+    return said.decode(errors="replace"), run.wait()

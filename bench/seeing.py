@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import json
 import os
-import pty
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from bench.measuring import at_a_terminal
 
 EVENTS = 100_000
 TASKS = 300
@@ -96,8 +97,8 @@ def view(place: Path) -> None:
     for words in ("init -q", "add -A", "-c user.name=b -c user.email=b@b.invalid commit -qm begin"):
         subprocess.run(["git", *words.split()], cwd=root, check=True)
     for _ in range(3):
-        seen, seconds = _at_a_terminal(root, "xterm")
-        dumb, _ = _at_a_terminal(root, "dumb")
+        seen, seconds = _seen(root, "xterm")
+        dumb, _ = _seen(root, "dumb")
         print(
             f"{TASKS} tasks, {TASKS / seconds:.1f} a second: {seen:.2f} s of CPU with the view, {dumb:.2f} s without: "
             f"{(seen - dumb) / seconds:.2%} of a core",
@@ -105,29 +106,17 @@ def view(place: Path) -> None:
         )
 
 
-def _at_a_terminal(root: Path, term: str) -> tuple[float, float]:
+def _seen(root: Path, term: str) -> tuple[float, float]:
     """CPU seconds of doit itself, and seconds by the clock."""
-    ours, theirs = pty.openpty()
     env = {key: value for key, value in os.environ.items() if key != "CI"}
     names = [f"t{n}" for n in range(TASKS)]
     began = time.monotonic()
-    run = subprocess.Popen(
-        [sys.executable, "-c", MEASURED, "-n", "1", "-a", *names], cwd=root, stdout=theirs, stderr=theirs,
-        env={**env, "TERM": term, "COLUMNS": "100", "LINES": "40", "DOIT_MUTATE_HOME": str(root.parent)},
+    said, status = at_a_terminal(
+        [sys.executable, "-c", MEASURED, "-n", "1", "-a", *names], root,
+        {**env, "TERM": term, "DOIT_MUTATE_HOME": str(root.parent)},
     )  # fmt: skip
-    os.close(theirs)
-    said = b""
-    while True:
-        try:
-            more = os.read(ours, 65536)
-        except OSError:
-            more = b""
-        if not more:
-            break
-        said = (said + more)[-4000:]
-    os.close(ours)
-    if run.wait() != 0:
-        raise RuntimeError(said.decode(errors="replace"))
+    if status != 0:
+        raise RuntimeError(said[-4000:])
     return float((root / "cpu").read_text()), time.monotonic() - began
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.measuring import at_a_terminal
 from pipeline import live
 from pipeline.live import Doing, State
 
@@ -37,31 +37,19 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def at_a_terminal(root: Path, *words: str, **env: str) -> str:
-    """All that a terminal of 100 columns is sent by doit."""
-    ours, theirs = pty.openpty()
+def seen(root: Path, *words: str, **env: str) -> str:
+    """All that a terminal is sent by doit."""
     kept = {key: value for key, value in os.environ.items() if key != "CI"}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "doit", *words], cwd=root, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-        env={**kept, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", "DOIT_MUTATE_HOME": str(root.parent), **env},
+    said, status = at_a_terminal(
+        [sys.executable, "-m", "doit", *words], root,
+        {**kept, "TERM": "xterm", "DOIT_MUTATE_HOME": str(root.parent), **env},
     )  # fmt: skip
-    os.close(theirs)
-    said = b""
-    while True:
-        try:
-            more = os.read(ours, 65536)
-        except OSError:  # so Linux says that nobody has the other end any more
-            more = b""
-        if not more:
-            break
-        said += more
-    os.close(ours)
-    assert run.wait() == 0
-    return said.decode()
+    assert status == 0
+    return said
 
 
 def test_a_terminal_is_shown_what_runs_in_each_lane_below_the_lines_that_are_whole(project: Path) -> None:
-    said = at_a_terminal(project, "-n", "2", "quick", "slow", "asks")
+    said = seen(project, "-n", "2", "quick", "slow", "asks")
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).replace("\r", "")
     assert re.search(r"^validation +[12]/2 +(quick \d+ s · )?slow \d+ s", plain, re.MULTILINE)
     assert re.search(r"^generation +1/2 +asks \d+ s", plain, re.MULTILINE)
@@ -73,9 +61,9 @@ def test_a_terminal_is_shown_what_runs_in_each_lane_below_the_lines_that_are_who
 
 
 def test_whoever_is_no_terminal_or_asks_for_quiet_gets_lines_alone(project: Path) -> None:
-    assert "1/2" not in at_a_terminal(project, "-n", "2", "-v", "0", "quick")
-    assert "\x1b" not in at_a_terminal(project, "-n", "2", "-a", "quick", TERM="dumb")
-    assert "\x1b" not in at_a_terminal(project, "-n", "2", "-a", "quick", CI="true")
+    assert "1/2" not in seen(project, "-n", "2", "-v", "0", "quick")
+    assert "\x1b" not in seen(project, "-n", "2", "-a", "quick", TERM="dumb")
+    assert "\x1b" not in seen(project, "-n", "2", "-a", "quick", CI="true")
 
 
 def test_many_tasks_are_counted_and_times_are_short() -> None:
