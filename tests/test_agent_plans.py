@@ -167,6 +167,8 @@ def test_a_run_killed_at_any_moment_pays_for_no_draft_twice_and_lands_each_chang
     # One of the pair. Where a kill comes between the blame and the mended draft, the next run may build the two in the
     # other order and blame the other one: then both are mended, each once.
     assert mended in [["k01", "k02"], ["k02", "k03"], ["k01", "k02", "k03"]] if gate else mended == [], mended
+    blamed = {e["task"] for e in project.all_events("gated") if e["guilty"]}
+    assert set(mended) <= blamed, "no repair is paid that the gate has asked for of nobody"
     assert sorted(project.landed()) == names, "none is lost, none doubled"
     files = {f"src/{name}.c": (good if name in mended else first)[name] for name in names}
     before = project.git("ls-tree", "-r", "--name-only", "HEAD").split()
