@@ -137,18 +137,34 @@ class Changes:
 
     def land(self, keys: Sequence[Hashable], slot: Slot) -> dict[Hashable, Attempt]:
         (key,) = keys
-        due = self.due(self.session.tasks[str(key)])
+        due = self.due(self.session.tasks[str(key)], slot)
         return {key: due if isinstance(due, Attempt) else self._landed(due)}
 
-    def due(self, task: Task) -> Attempt | Due:
+    def due(self, task: Task, slot: Slot) -> Attempt | Due:
         """What is to land of a task now; else how it ends, or what comes before it lands."""
-        if found := self.waiting(task):
+        found = self.waiting(task)
+        if found and found.checked and (failure := self._begun(task, found.draft, slot)):
+            return self.to_be_mended(task, failure)
+        if found:
             return found
         draft, checked = self._read(task, "draft.json", Draft), self._read(task, "checked.json", Checked)
         mendable = checked.outcome in (Outcome.CONFLICT, Outcome.CHECK_FAILED)
         if draft.outcome is Outcome.OK and mendable:
             return self.to_be_mended(task, _failure(draft, checked))
         return self.parked(task, TaskLanded(checked.outcome, checked.detail))
+
+    def _begun(self, task: Task, draft: Draft, slot: Slot) -> Failure | None:
+        """Of a run that ended then: what a repair that has been paid for is to mend. The gate might blame another
+        draft now, and that one would be mended as well."""
+        failure = find(self.session.task_target(task.name, "failure.json"), Failure)
+        if failure is None or failure.draft != hash_of(draft):
+            return None
+        try:
+            tip = self._tip()
+        except (GitError, Refused):  # the landing will say so
+            return None
+        drafting = Drafting.of(self.session, task, slot, "repair")
+        return failure if drafting.begun(drafting.repair(tip, tip, failure)) else None
 
     def waiting(self, task: Task) -> Due | None:
         """The change of a task that is drafted, or mended, and held when it was judged."""

@@ -126,6 +126,12 @@ class Drafting:
             draft = attrs.evolve(draft, outcome=Outcome.EXHAUSTED, detail=given_up)
         return attrs.evolve(draft, who=self.who)
 
+    def begun(self, asked: Asked) -> bool:
+        """Whether a call has been made, by whichever model, whose reply is still there or still comes."""
+        below = self.patience.choice.below
+        asking = [self, *([self._asking(below)] if below is not None else [])]
+        return any(self.session.replies.raw(each._name(asked)).exists() for each in asking)
+
     def _name(self, asked: Asked) -> str:
         """Of the reply."""
         return digest({"prompt": "agent", "who": self.who, **asked.identity})[:32]

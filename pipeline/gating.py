@@ -87,7 +87,7 @@ class Gating:
         ended: dict[Hashable, Attempt] = {}
         changes = Changes(self.session, self.land)
         for name in map(str, keys):
-            due = changes.due(self.session.tasks[name])
+            due = changes.due(self.session.tasks[name], slot)
             if isinstance(due, Attempt):
                 ended[name] = due
             else:

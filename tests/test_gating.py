@@ -165,10 +165,12 @@ def test_the_gate_owns_the_build_and_a_killed_run_is_gone_on_with(project: Proje
     assert project.left() == []
 
 
-def test_a_repair_that_outlives_its_run_is_the_answer_though_the_gate_now_blames_the_draft_for_another_reason(
-    project: Project,
+@pytest.mark.parametrize("again", [False, True], ids=["landed", "to land again, behind the other"])
+def test_a_repair_that_outlives_its_run_is_the_answer_though_the_gate_would_now_blame_for_another_reason_or_another(
+    project: Project, again: bool
 ) -> None:
-    """Of two that do not go together the first has landed when the run is killed: the other is red alone then."""
+    """Of two that do not go together the first has landed when the run is killed: the other is red alone then; and
+    where that one is to land once more, behind the other, it is the one that is red."""
     gated(project, ["twin", "other"])
     mended = {
         "match": "Write other.\n\n---\n\nYou have done",
@@ -182,7 +184,11 @@ def test_a_repair_that_outlives_its_run_is_the_answer_though_the_gate_now_blames
     run.kill()
     run.wait()
     assert project.landed() == ["twin"]
+    if again:
+        project.git("branch", "--delete", "--force", BRANCH)
+        gated(project, ["other", "twin"])
     project.doit("-n", "2", "build")
-    assert project.landed() == ["twin", "other"]
-    assert len(project.drafts()) == 3, "it is not paid for twice"
+    assert sorted(project.landed()) == ["other", "twin"]
+    assert project.on_branch("src/twin.c") == ONE
+    assert len(project.drafts()) == 3, "it is not paid for twice, and neither is another one"
     project.build_each()
