@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from typing import Any
 
@@ -21,6 +22,14 @@ def for_people(reporter: Any) -> bool:
     return issubclass(kind, ConsoleReporter) and not issubclass(kind, ZeroReporter)
 
 
+def visible(text: str) -> str:
+    """Text with what would steer a terminal written out: a model's words are in it, and names of files."""
+    return _STEERS.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
+
+
+_STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
 @attrs.frozen
 class Teller:
     reporter: Any
@@ -29,7 +38,7 @@ class Teller:
     def say(self, text: str) -> None:
         """A line of our own."""
         if for_people(self.reporter):
-            self.reporter.write(f"{text}\n")
+            self.reporter.write(f"{visible(text)}\n")
 
     def show(self, task: Any, attempt: Attempt) -> None:
         """What the programs of a task have said."""

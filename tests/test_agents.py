@@ -108,8 +108,9 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
     project.agent(
         writing("good"), writing("astray", append={"src/main.c": "/* mine */\n"}), {"match": "Write idle."},
         writing("hang", special="hang"), writing("deaf", special="deaf"), writing("greedy", stream=20),
-        writing("late"), writing("limited", error="API Error: Rate limit reached"), writing("broken", exit=3, tokens=0),
-        {"match": "cannot land yet", "exit": 1}, writing("red", "int red(void) { return 0 }\n"), writing("slow"),
+        writing("late"), writing("limited", error="API Error: Rate limit reached\x1b[2J"),
+        writing("broken", exit=3, tokens=0), {"match": "cannot land yet", "exit": 1},
+        writing("red", "int red(void) { return 0 }\n"), writing("slow"),
     )  # fmt: skip
     done = project.doit("-n", "2", "build", code=1)
     lines = done.out.splitlines()
@@ -119,13 +120,14 @@ def test_each_way_in_which_a_draft_can_end_is_an_outcome_of_its_own_and_stops_no
         "idle": "parked: empty-reply: the agent ended well and changed no file",
         "hang": "failed: time-limit:", "deaf": "failed: time-limit:",
         "greedy": "parked: over-budget:", "late": "parked: over-budget: 110 tokens, and its budget is 50",
-        "limited": "failed: exhausted: rate-limited 4 times: claude: API Error: Rate limit reached",
+        "limited": "failed: exhausted: rate-limited 4 times: agent: API Error: Rate limit reached\\x1b[2J",
         "broken": "failed: crashed: agent ended with exit code 3",
         "red": "parked: crashed: check-failed: build; its repair: crashed:",
         "slow": "parked: unverified: build: sleep 60: no end within 0.5 s",
         "needy": "parked: blocker hang did not land",
     }  # fmt: skip
     assert {name: line for name, line in said.items() if not line.startswith(f"{name}: {expected[name]}")} == {}
+    assert "\x1b" not in done.both, "what would steer a terminal is written out"
     assert project.landed() == ["good"]
     assert "Write needy." not in project.asked(), "not on a base that lacks what it needs"
     assert "+/* mine */" in (project.root / "cache/tasks/astray/change.patch").read_text(), "the change is kept"

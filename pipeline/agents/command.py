@@ -37,7 +37,7 @@ class Program:
     ) -> Reply:
         envelope = find_envelope(raw.decode(errors="replace"))
         program = self.argv[0]
-        reply = judged(envelope) if envelope is not None else None
+        reply = judged(envelope, program) if envelope is not None else None
         reply = reply or failure(program, exit_code, err or raw, timed_out, too_much_output)
         if reply is None and exit_code is None:  # its edits are its reply, and nobody saw them end
             reply = Reply(Outcome.LOST, detail=f"the call of {program} died with the run that made it")

@@ -95,8 +95,8 @@ def find_envelope(text: str) -> Envelope | None:
     return None
 
 
-def judged(envelope: Envelope) -> Reply:
-    """What came of a call, by its envelope alone."""
+def judged(envelope: Envelope, program: str = "claude") -> Reply:
+    """What came of a call, by its envelope alone. program: that said it, for people."""
     subtype = str(envelope.get("subtype") or "success")
     result = envelope.get("result")
     text = result if isinstance(result, str) else ""
@@ -104,16 +104,16 @@ def judged(envelope: Envelope) -> Reply:
     answered = Reply(Outcome.OK, tokens=tokens, model=_model(envelope))
     if subtype != "success":  # error_max_turns, error_during_execution, error_max_budget_usd, ...
         outcome = Outcome.BAD_CONFIG if "budget" in subtype else Outcome.CRASHED
-        detail = one_line([f"claude: {subtype}", text, str(envelope.get("errors") or "")])
+        detail = one_line([f"{program}: {subtype}", text, str(envelope.get("errors") or "")])
         return attrs.evolve(answered, outcome=outcome, detail=detail)
     if envelope.get("is_error", text.startswith("API Error")):
         outcome = outcome_of(text)
-        detail = f"claude: {one_line([text]) or 'an error without a text'}"
+        detail = f"{program}: {one_line([text]) or 'an error without a text'}"
         if outcome in _REMEDY:
             detail += f"; {_REMEDY[outcome]}"
         return attrs.evolve(answered, outcome=outcome, detail=detail)
     if not text.strip() or (tokens.source == "envelope" and not tokens.output):
-        return attrs.evolve(answered, outcome=Outcome.EMPTY_REPLY, detail="claude: success, but an empty reply")
+        return attrs.evolve(answered, outcome=Outcome.EMPTY_REPLY, detail=f"{program}: success, but an empty reply")
     return attrs.evolve(answered, text=text)
 
 
