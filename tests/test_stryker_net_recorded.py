@@ -16,6 +16,7 @@ import pytest
 from pipeline.engines import EngineError, Measured, TestRun
 from pipeline.engines.stryker_net import (
     StrykerNet,
+    baseline,
     by_engine,
     dotnet,
     host,
@@ -29,6 +30,7 @@ from pipeline.engines.stryker_net import (
 from pipeline.engines.stryker_net.builds import Builds
 from pipeline.engines.stryker_net.outcomes import failure
 from pipeline.engines.stryker_net.suite import CSharpSuite
+from pipeline.engines.stryker_net.testfiles import TestFiles
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import ReportError, Status
 from pipeline.process import Finished
@@ -529,18 +531,39 @@ def test_without_a_picture_one_engine_run_for_a_text_says_which_tests_kill_each_
     assert len(asked) == 3
 
 
+def baselines(root: Path, *scopes: Scope, workers: int = 1) -> baseline.Group:
+    """A group of scopes whose pair is built, as far as it says."""
+    pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), (), {}) for n in "AT"))
+    built = dotnet.Built({"T": root / "T.dll"}, root)
+    mine = {s.name: s.tests or () for s in scopes}
+    files = {f"Shop.Tests.{n}Tests": f"test/Shop.Tests/{n}Tests.cs" for n in NAMES}
+    tests = TestFiles(tuple(sorted(files.values())), files)
+    return baseline.Group(
+        EngineConfig(use="stryker-net"),
+        Builds(),
+        host.Hosts(),
+        root,
+        pair,
+        workers,
+        root / "log",
+        (),
+        built,
+        tests,
+        mine,
+    )
+
+
 def test_a_run_without_a_picture_is_a_measurement_that_says_so_and_one_that_its_picture_denies_is_none(
     everything: dict[str, Any], tmp_path: Path
 ) -> None:
     for path, text in sources(everything).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    engine = StrykerNet(EngineConfig(use="stryker-net"))
     s = scope("Rates")
-    pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), (), {}) for n in "AT"))
+    group = baselines(tmp_path, s)
     for content in (b"", b"MutantControl"):
         run = stryker.Run(report.Report.of(everything, ROOT), content, None)
-        measured = engine._of_scope(tmp_path, pair, s, run, s.tests or (), 1.0)
+        measured = group.of_scope(s, run, 1.0)
         assert measured.outcome is Outcome.OK and measured.fresh == bool(content) and measured.switch is not None
         assert list(measured.switch.files) == [f".doit-mutate/switch/{'A.dll' if content else 'engine.json'}"]
 

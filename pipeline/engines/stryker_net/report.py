@@ -55,6 +55,10 @@ class Report:
             raise ReportError(f"{type(error).__name__}: {error}") from error
         return cls(content, names, tests, killers)
 
+    def tests_in(self, files: Collection[str]) -> frozenset[str]:
+        """Ids of the tests in some files."""
+        return frozenset(id_ for id_, test in self.tests.items() if test.file in files)
+
     @property
     def tested(self) -> int:
         """How many mutants met a test."""
@@ -81,13 +85,15 @@ class Report:
 
 
 def scope_result(
-    scope: Scope, report: Report, sources: Mapping[str, str], mine: Collection[str]
-) -> tuple[Measured, Mapping[str, str]]:
+    scope: Scope, report: Report, sources: Mapping[str, str], mine: Collection[str],
+    settled: Mapping[str, Status] | None = None,
+) -> tuple[Measured, Mapping[str, str]]:  # fmt: skip
     """A scope's part of a report that holds many, and mutant key -> the engine's id.
 
     sources: mutated file -> its text. mine: the scope's own test files: what others' tests kill is not killed here.
+    settled: what those say of the mutants that are `unsettled`.
     """
-    own = frozenset(id_ for id_, test in report.tests.items() if test.file in mine)
+    own = report.tests_in(mine)
     mutants: list[Mutant] = []
     ids: dict[str, str] = {}
     reached: dict[str, tuple[str, ...]] = {}
@@ -98,10 +104,22 @@ def scope_result(
         for raw, mutant in zip(raws, identify(raws, file, sources[file]), strict=True):
             if mutant.status is Status.IGNORED and raw.reason == FILTERED:
                 return Measured(Outcome.ALL_FILTERED, f"the filter that names {file} left its mutants out"), {}
-            mutants.append(attrs.evolve(mutant, status=_status(raw, mutant.status, report, own)))
+            status = (settled or {}).get(raw.id) or _status(raw, mutant.status, report, own)
+            mutants.append(attrs.evolve(mutant, status=status))
             ids[mutant.key] = raw.id
             reached[mutant.key] = _reached(raw, report, own, mine)
     return _judged(scope, mutants, reached), ids
+
+
+def unsettled(scope: Scope, report: Report, mine: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Mutants that others' tests killed, though the scope's own run through them too: where Stryker has ended with the
+    first test that failed, nothing is known of those. Gives the engine's id -> what `test` takes to run them.
+    Raises ReportError."""
+    own = report.tests_in(mine)
+    entries = ((file, report.content["files"].get(report.names.get(file, ""))) for file in scope.mutate)
+    raws = [raw for file, entry in entries for raw in raw_mutants(entry, file) if raw.status is Status.KILLED]
+    taken = [raw for raw in raws if report.killers[raw.id] and report.killers[raw.id].isdisjoint(own)]
+    return {raw.id: reached for raw in taken if (reached := _reached(raw, report, own, mine))}
 
 
 def _status(raw: Raw, said: Status, report: Report, own: frozenset[str]) -> Status:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -21,6 +21,8 @@ from pipeline.model import EngineConfig
 from pipeline.mutants import ReportError
 from pipeline.results import Outcome
 
+Halt = Callable[[], bool]
+
 
 @attrs.frozen
 class Run:
@@ -29,6 +31,7 @@ class Run:
     report: Report
     mutated: bytes  # the assembly with all mutants in it; b"" where no picture of it could be taken
     peak_bytes: int | None
+    killers: bool = False  # every test that kills a mutant is named, not only the first
 
 
 @attrs.frozen
@@ -48,8 +51,9 @@ def command(config: EngineConfig) -> tuple[str, ...]:
     return config.command or (dotnet.find(), "stryker")
 
 
-def run(config: EngineConfig, builds: Builds, root: Path, asked: Question) -> Run | Measured:
-    """Once, in the test project's folder, which has been built. Raises EngineError."""
+def run(config: EngineConfig, builds: Builds, root: Path, asked: Question, halt: Halt | None = None) -> Run | Measured:
+    """Once, in the test project's folder, which has been built. halt: asked at times; it is ended once that says so.
+    Raises EngineError."""
     pair, log = asked.pair, asked.log
     theirs = settings.find(root, pair.tests.folder, config.config)
     folder = root / pair.tests.folder
@@ -75,7 +79,7 @@ def run(config: EngineConfig, builds: Builds, root: Path, asked: Question) -> Ru
             account.engine_started()
             finished = process.run(
                 words, cwd=folder, env=dotnet.environment(place / "tmp"), timeout=config.time_limit,
-                measure_memory=True,
+                measure_memory=True, halt=halt,
             )  # fmt: skip
         builds.forget(root)  # believed again once it is built: a run that was ended leaves the mutated one
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +90,12 @@ def run(config: EngineConfig, builds: Builds, root: Path, asked: Question) -> Ru
             report = Report.of(content, str(root.resolve()))
         except (OSError, ValueError, ReportError):
             return failure(finished, log)
-        return _believed(report, finished, taken, log)
+        return _believed(report, finished, taken, asked)
 
 
-def _believed(report: Report, finished: process.Finished, taken: picture.Picture, log: Path) -> Run | Measured:
+def _believed(report: Report, finished: process.Finished, taken: picture.Picture, asked: Question) -> Run | Measured:
     """A report that this run wrote, where nothing says that it cannot be true."""
+    log = asked.log
     if finished.exit_code != 0:
         return failure(finished, log)
     if taken.disturbed:
@@ -102,7 +107,7 @@ def _believed(report: Report, finished: process.Finished, taken: picture.Picture
     if report.tested >= FEW and not report.killed:
         detail = f"{report.tested} mutants were tested and none was killed: the tests do not see them (log: {log})"
         return Measured(Outcome.NO_KILLS, detail)
-    return Run(report, taken.content or b"", finished.peak_bytes)
+    return Run(report, taken.content or b"", finished.peak_bytes, asked.killers)
 
 
 def _literal(path: str) -> str:

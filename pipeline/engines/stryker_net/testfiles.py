@@ -1,0 +1,43 @@
+"""The tests of one test project, by file: which classes a file has, and what of them is to run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from pipeline.engines.stryker_net import projects
+from pipeline.engines.stryker_net.host import Only
+from pipeline.engines.stryker_net.projects import Project
+from pipeline.engines.stryker_net.suite import classes_of
+
+
+@attrs.frozen
+class TestFiles:
+    __test__ = False
+
+    files: tuple[str, ...]  # those that hold tests
+    file_of: Mapping[str, str]  # class -> file
+
+    @classmethod
+    def of(cls, root: Path, project: Project, known: projects.Projects) -> TestFiles:
+        file_of: dict[str, str] = {}
+        for file in projects.files(root, [project], known.by_path.values()):
+            if file.endswith(".cs"):
+                text = (root / file).read_text(encoding="utf-8-sig", errors="replace")
+                file_of.update(dict.fromkeys(classes_of(text), file))
+        return cls(tuple(sorted(set(file_of.values()))), file_of)
+
+    def classes(self, files: Collection[str]) -> frozenset[str]:
+        return frozenset(type_ for type_, file in self.file_of.items() if file in files)
+
+    def chosen(self, files: Sequence[str] | None, titles: Sequence[str] | None = None) -> Only | None:
+        """What is to run: None for all of it. files: paths, or path::name for one test; None: all. titles: of tests."""
+        whole = {f for f in files or () if "::" not in f}
+        if titles is not None:
+            classes = self.classes(self.files if files is None else {f.partition("::")[0] for f in files})
+            return Only((), [f"{type_}.{title}" for title in titles for type_ in sorted(classes)], len(titles) > 1)
+        if files is None or whole >= set(self.files):
+            return None
+        return Only(self.classes(whole), sorted({f.partition("::")[2] for f in files if "::" in f}))
