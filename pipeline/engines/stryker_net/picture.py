@@ -24,6 +24,15 @@ class Picture:
     disturbed: bool = False  # something else wrote there: two runs in one checkout test each other's assemblies
 
 
+def put_right(assembly: Path) -> None:
+    """A run that was ended has left its mutated assembly, with the original put aside: of that no picture is to be
+    taken, and the next run would keep that original for its own. The build puts the assembly there again."""
+    original = _aside(assembly)
+    if original.exists():
+        assembly.unlink(missing_ok=True)
+        original.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def taken(assembly: Path) -> Iterator[Picture]:
     """Look at `assembly` for as long as this is open; `content` is the mutated one, once it was there."""
@@ -40,7 +49,7 @@ def taken(assembly: Path) -> Iterator[Picture]:
 
 def _watch(assembly: Path, picture: Picture, ended: threading.Event) -> None:
     """A run makes the assembly mutated once, and the original again: what was mutated twice was another run's too."""
-    original = assembly.with_name(f"{assembly.name}.stryker-unchanged")
+    original = _aside(assembly)
     before = b""
     gone = False  # the one that the picture is of
     while not ended.wait(_LOOK):
@@ -57,3 +66,8 @@ def _watch(assembly: Path, picture: Picture, ended: threading.Event) -> None:
         elif now != picture.content:
             gone = True
         before = now
+
+
+def _aside(assembly: Path) -> Path:
+    """Where Stryker puts the original."""
+    return assembly.with_name(f"{assembly.name}.stryker-unchanged")

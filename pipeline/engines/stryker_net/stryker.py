@@ -74,13 +74,16 @@ def run(config: EngineConfig, builds: Builds, root: Path, asked: Question, halt:
             *(("-t", "mtp") if pair.tests.runner == "mtp" else ()), *(("--disable-bail",) if asked.killers else ()),
             *(word for path in mutated for word in ("-m", _literal(path))),
         ]  # fmt: skip
-        output = builds.folder(root, pair.tests)
-        with picture.taken(output / f"{pair.source.assembly}.dll") as taken:
+        assembly = builds.folder(root, pair.tests) / f"{pair.source.assembly}.dll"
+        picture.put_right(assembly)
+        # Its analysis cleans the projects, by the list in this file, and then they are compiled a second time. A name
+        # that no build has written to: nothing is on that list.
+        env = dotnet.environment(place / "tmp", {"CleanFile": f"{place.name}.txt"})
+        with picture.taken(assembly) as taken:
             account.engine_started()
             finished = process.run(
-                words, cwd=folder, env=dotnet.environment(place / "tmp"), timeout=config.time_limit,
-                measure_memory=True, halt=halt,
-            )  # fmt: skip
+                words, cwd=folder, env=env, timeout=config.time_limit, measure_memory=True, halt=halt
+            )
         builds.forget(root)  # believed again once it is built: a run that was ended leaves the mutated one
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as file:
