@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -485,6 +486,129 @@ def test_an_assembly_that_is_mutated_twice_in_one_run_is_also_another_runs(
         assert looked(lambda: found.disturbed)
 
 
+def test_what_a_run_that_was_ended_has_left_is_put_away_before_the_next_one(tmp_path: Path) -> None:
+    assembly = tmp_path / "Shop.dll"
+    assembly.write_bytes(b"MutantControl of one that was ended")
+    (tmp_path / "Shop.dll.stryker-unchanged").write_bytes(b"original")
+    picture.put_right(assembly)
+    assert not list(tmp_path.iterdir())  # the build puts the assembly there again
+    assembly.write_bytes(b"original")
+    picture.put_right(assembly)
+    assert assembly.read_bytes() == b"original"
+
+
+# -- many scopes in one run
+
+FIRST, ALONE, OWN = "9001", "9002", "9003"  # ids that the record does not have
+
+
+def shared(content: dict[str, Any]) -> dict[str, Any]:
+    """The report of a run that has ended at the first failure: of Pricing's mutants one was killed by a test of Cart's
+    before its own came to it, one by a test of Cart's that alone runs through it, one by its own."""
+    changed = copy.deepcopy(content)
+    mutants = changed["files"][f"{ROOT}/src/Shop/Pricing.cs"]["mutants"]
+    killed = [m for m in mutants if m["status"] == "Killed" and m["coveredBy"]]
+    cart = changed["testFiles"][f"{ROOT}/test/Shop.Tests/CartTests.cs"]["tests"][0]["id"]
+    killed[0] |= {"id": FIRST, "coveredBy": [*killed[0]["coveredBy"], cart], "killedBy": [cart]}
+    killed[1] |= {"id": ALONE, "coveredBy": [cart], "killedBy": [cart]}
+    killed[2] |= {"id": OWN, "coveredBy": [*killed[2]["coveredBy"], cart]}
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("ran", "status"),
+    [
+        (
+            [running.Ran(Outcome.OK, cases=(host.Case("a", "b", "Failed"), host.Case("a", "c", "Passed")))],
+            Status.KILLED,
+        ),
+        ([running.Ran(Outcome.OK, cases=(host.Case("a", "c", "Passed"),))], Status.SURVIVED),
+        ([running.Ran(Outcome.TIME_LIMIT)], Status.TIMEOUT),
+        ([running.Ran(Outcome.CRASHED)], Status.SURVIVED),  # the engine is asked again, and names every killer
+        ([], Status.SURVIVED),  # there is no picture: the same
+    ],
+    ids=["killed", "survived", "endless", "died", "no-picture"],
+)
+def test_of_a_mutant_that_others_tests_killed_first_the_scopes_own_are_asked(
+    everything: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: list[running.Ran], status: Status
+) -> None:
+    for path, text in sources(everything).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    scopes = [scope("Pricing"), scope("Cart")]
+    read = report.Report.of(shared(everything), ROOT)
+    started: list[stryker.Question] = []
+    tests: list[tuple[str | None, host.Only | None]] = []
+
+    def engine(
+        config: EngineConfig, builds: Builds, root: Path, asked: stryker.Question, halt: stryker.Halt | None = None
+    ) -> stryker.Run:
+        started.append(asked)
+        return stryker.Run(read, b"MutantControl" if ran else b"", None, asked.killers)
+
+    def process(*words: Any, **more: Any) -> running.Ran:
+        tests.append((more["mutant"], more["only"]))
+        if more["mutant"] == FIRST:
+            return ran[0]
+        mutant = more["mutant"] is not None
+        cases = (host.Case(f"Shop.Tests.{n}Tests", "T", "Failed" if mutant else "Passed") for n in ("Cart", "Pricing"))
+        return running.Ran(Outcome.OK, cases=tuple(cases), seconds=1.0)
+
+    monkeypatch.setattr("pipeline.engines.stryker_net.stryker.run", engine)
+    monkeypatch.setattr("pipeline.engines.stryker_net.running.run", process)
+    measured = baselines(tmp_path, *scopes).measure(scopes)
+    again = status is Status.SURVIVED and (not ran or ran[0].outcome is Outcome.CRASHED)
+    assert [(q.killers, len(q.files)) for q in started] == [(False, 2)] + [(True, 1)] * again
+    assert measured["Pricing"].outcome is measured["Cart"].outcome is Outcome.OK
+    ids = measured["Pricing"].switch.ids if measured["Pricing"].switch else {}
+    statuses = {ids[m.key]: m.status for m in measured["Pricing"].mutants}
+    assert statuses[FIRST] is status and statuses[ALONE] is Status.NO_COVERAGE and statuses[OWN] is Status.KILLED
+    asked = [only for mutant, only in tests if mutant == FIRST]
+    assert len(asked) == len(ran)
+    for only in asked:
+        assert only and only.tests and all(t.startswith("Shop.Tests.PricingTests.") for t in only.tests)
+        assert not only.types
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_where_a_test_fails_first_the_engine_that_has_been_started_is_ended_and_asked_without_that_scope(
+    everything: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """With one worker it is not started before the tests have run: such tests may not meet themselves."""
+    (tmp_path / "src/Shop").mkdir(parents=True)
+    (tmp_path / "src/Shop/Cart.cs").write_text(sources(everything)["src/Shop/Cart.cs"])
+    scopes = [scope("Cart"), scope("Rates")]
+    begun, events = threading.Event(), []
+
+    def engine(
+        config: EngineConfig, builds: Builds, root: Path, asked: stryker.Question, halt: stryker.Halt | None = None
+    ) -> stryker.Run | Measured:
+        events.append(f"engine {asked.only}")
+        if len(asked.files) > 1:
+            begun.set()
+            assert halt and looked(halt)
+            return Measured(Outcome.SIGNAL)
+        return stryker.Run(report.Report.of(everything, ROOT), b"", None)
+
+    def process(*words: Any, **more: Any) -> running.Ran:
+        assert workers == 1 or begun.wait(10)
+        events.append("tests")
+        cases = (
+            host.Case("Shop.Tests.CartTests", "A", "Passed"),
+            host.Case("Shop.Tests.RatesTests", "B", "Failed", "!"),
+        )
+        return running.Ran(Outcome.OK, cases=cases)
+
+    monkeypatch.setattr("pipeline.engines.stryker_net.stryker.run", engine)
+    monkeypatch.setattr("pipeline.engines.stryker_net.running.run", process)
+    measured = baselines(tmp_path, *scopes, workers=workers).measure(scopes)
+    assert measured["Rates"].outcome is Outcome.TESTS_FAIL_FIRST and "RatesTests.B fails" in measured["Rates"].detail
+    assert measured["Cart"].outcome is Outcome.OK and measured["Cart"].mutants
+    both = "engine FullyQualifiedName~Shop.Tests.CartTests.|FullyQualifiedName~Shop.Tests.RatesTests."
+    alone = "engine FullyQualifiedName~Shop.Tests.CartTests."
+    assert events == [both, "tests", alone][workers == 1 :]
+
+
 # -- without a picture
 
 
@@ -655,10 +779,12 @@ def test_of_several_frameworks_stryker_is_told_which_has_been_built_to_be_tested
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[dict[str, Any]] = []
+    lists: set[str] = set()
 
     def run(words: list[str], **more: Any) -> Finished:
         config = (more["cwd"] / words[words.index("-f") + 1]).resolve()
         said.append(json.loads(config.read_text())["stryker-config"])
+        lists.add(more["env"]["CleanFile"])
         return Finished(tuple(words), 1, b"", b"", 1.0, None, None)
 
     monkeypatch.setattr("pipeline.process.run", run)
@@ -669,6 +795,7 @@ def test_of_several_frameworks_stryker_is_told_which_has_been_built_to_be_tested
         config = EngineConfig(command=("stryker",))
         assert isinstance(stryker.run(config, Builds(), tmp_path / str(len(said)), asked), Measured)
     assert said == [{}, {"target-framework": "net10.0"}]
+    assert len(lists) == 2  # what one run has built, the next does not clean either
 
 
 def test_an_sdk_is_found_where_dotnet_says_that_it_is(machine: Callable[[str], Path]) -> None:
