@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import attrs
@@ -46,7 +46,6 @@ class Group:
     mine: Mapping[str, tuple[str, ...]]  # scope's name -> its own test files
 
     def measure(self, scopes: Sequence[Scope]) -> dict[str, Measured]:
-        ran: Future[running.Ran]
         with ThreadPoolExecutor(1) as pool:
             ran = pool.submit(account.carried(self._plainly), scopes)
 
