@@ -28,6 +28,7 @@ from doit.exceptions import BaseFail, InvalidTask, TaskFailed
 from pipeline import live, process, schedule
 from pipeline.action import check_pool, meta
 from pipeline.host import Attempt, Host, Slot
+from pipeline.priorities import Priorities, Work
 from pipeline.results import Outcome
 from pipeline.running import Running, Waiting
 from pipeline.signals import Signals, end_own_children
@@ -48,7 +49,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self.teller = Teller(self.reporter, lanes)
         self._state = State(self.dep_manager, [task.name for task in plan])
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
-        self._priorities = schedule.Priorities(_work(task, host) for task in plan)
+        self._priorities = Priorities(_work(task, host) for task in plan)
         self._unfinished: dict[str, set[str]] = defaultdict(set)  # by kind, for `after`
         self._needed = {name for task in plan if meta(task, "pool") for name in task.task_dep}
         self._over: dict[str, tuple[int, str]] = {}  # by task or kind: which end that was, and whose
@@ -62,6 +63,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._done: deque[Any] = deque()  # nodes to give back to doit
         self._blocked: dict[str, list[Any]] = defaultdict(list)  # by the kind that they wait for
         self._ready: dict[str, Waiting] = {}
+        self._line = schedule.Line(self._priorities)  # the same tasks, in order
         self._running: list[Running] = []
         self._told = False  # that it is stopping
 
@@ -177,7 +179,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         if not task.actions and not waiting.locked:
             self._run_here(waiting)
         else:
-            self._ready[task.name] = waiting
+            self._wait(waiting)
 
     def _judge(self, waiting: Waiting) -> bool:
         """Must it run? If not (up to date, ignored, a dependency failed, setup tasks first) it is doit's again."""
@@ -224,10 +226,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         if not self._ready or self._stopped:
             return
         with self._slots.lock:
-            starts = schedule.startable(
-                [waiting.ready for waiting in self._ready.values()], self._lanes.capacity, self._slots.in_use(),
-                [running.start for running in self._running], self._priorities, serial=self._lanes.serial,
-                memory=self._memory,
+            starts = self._line.take(
+                self._lanes.capacity, self._slots.in_use(), [running.start for running in self._running],
+                serial=self._lanes.serial, memory=self._memory,
             )  # fmt: skip
             taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
         here: list[Waiting] = []
@@ -293,7 +294,11 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         fields = {**attempt.fields, **running.shared, "then": leg.name, **running.told(waiting)}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
         ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
-        self._ready[waiting.task.name] = Waiting(waiting.node, time.time(), ready, leg)
+        self._wait(Waiting(waiting.node, time.time(), ready, leg))
+
+    def _wait(self, waiting: Waiting) -> None:
+        self._ready[waiting.task.name] = waiting
+        self._line.add(waiting.ready)
 
     def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
         if error is not None:
@@ -389,9 +394,9 @@ def _unread() -> bool:
     return True
 
 
-def _work(task: Any, host: Host) -> schedule.Work:
+def _work(task: Any, host: Host) -> Work:
     meta = task.meta or {}
-    return schedule.Work(
+    return Work(
         task.name, (*task.task_dep, *task.setup_tasks, *task.calc_dep), meta.get("kind"), meta.get("scope"),
         frozenset((*meta.get("reads", ()), *meta.get("writes", ()))),
         host.estimate(task.name) if meta.get("pool") else 0.0, meta.get("pool"),

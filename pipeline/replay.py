@@ -16,6 +16,7 @@ import attrs
 
 from pipeline import schedule
 from pipeline.model import GENERATION, VALIDATION
+from pipeline.priorities import Priorities, Work
 from pipeline.timeline import Hold
 
 _MERGE = "the merge lock"  # as a path that landings write
@@ -88,14 +89,14 @@ def two_lanes(work: Sequence[Unit], capacity: Mapping[str, int], serial: bool = 
 
 def first_come(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In lanes, in the order in which tasks become ready."""
-    return _makespan(simulated(work, capacity, schedule.Priorities(())))
+    return _makespan(simulated(work, capacity, Priorities(())))
 
 
 def coupled(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In slots that do everything, as many as the validation lane has: who generates keeps the slot until that is
     validated."""
     slots = {VALIDATION: capacity.get(VALIDATION, 1)}
-    return _makespan(simulated(_fused(work), slots, schedule.Priorities(())))
+    return _makespan(simulated(_fused(work), slots, Priorities(())))
 
 
 def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
@@ -109,7 +110,7 @@ def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
         )
         for n, gate in gates.items()
     ]
-    return _makespan(simulated([*held, *ends], capacity, schedule.Priorities(())))
+    return _makespan(simulated([*held, *ends], capacity, Priorities(())))
 
 
 def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str]:
@@ -127,16 +128,15 @@ def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str
     return bounds[name], name
 
 
-def learning(work: Sequence[Unit]) -> schedule.Priorities:
+def learning(work: Sequence[Unit]) -> Priorities:
     """The order of schedule.py, without durations from before."""
-    return schedule.Priorities(
-        schedule.Work(u.name, tuple(u.needs), u.kind, u.scope, u.reads | u.writes, None if u.pool else 0.0)
-        for u in work
+    return Priorities(
+        Work(u.name, tuple(u.needs), u.kind, u.scope, u.reads | u.writes, None if u.pool else 0.0) for u in work
     )
 
 
 def simulated(
-    work: Sequence[Unit], capacity: Mapping[str, int], priorities: schedule.Priorities, serial: bool = False
+    work: Sequence[Unit], capacity: Mapping[str, int], priorities: Priorities, serial: bool = False
 ) -> dict[str, tuple[float, float]]:
     """Unit -> when it starts and ends, in seconds since the beginning."""
     by_name = {u.name: u for u in work}
@@ -145,7 +145,8 @@ def simulated(
     for u in work:
         for need in u.needs:
             waiting[need].append(u.name)
-    ready: dict[str, schedule.Ready] = {}
+    line = schedule.Line(priorities)
+    ready: set[str] = set()
     running: dict[str, schedule.Start] = {}
     ends: list[tuple[float, str]] = []
     in_use = dict.fromkeys(capacity, 0)
@@ -157,16 +158,15 @@ def simulated(
         for name in names:
             u = by_name[name]
             order += 1
-            ready[name] = schedule.Ready(name, order, u.pool, u.reads, u.writes, None, u.memory)
+            ready.add(name)
+            line.add(schedule.Ready(name, order, u.pool, u.reads, u.writes, None, u.memory))
 
     free(u.name for u in work if not u.needs)
+    memory = sum(u.memory for u in work)
     while ready or ends:
-        memory = sum(u.memory for u in work)
-        for start in schedule.startable(
-            ready.values(), capacity, in_use, running.values(), priorities, serial=serial, memory=memory
-        ):
+        for start in line.take(capacity, in_use, running.values(), serial=serial, memory=memory):
             (name,) = start.names
-            del ready[name]
+            ready.discard(name)
             running[name] = start
             if start.pool is not None:
                 in_use[start.pool] += 1

@@ -1,18 +1,22 @@
 """Which ready task may start now? Pure: no thread, clock, file or doit.
 
-Three questions: how many slots has each lane (`lanes`), what comes first (`Priorities`), what starts (`startable`).
+Two questions: how many slots has each lane (`lanes`), what starts (`Line`, `startable`). What comes first:
+priorities.py.
 """
 
 from __future__ import annotations
 
-import graphlib
-import posixpath
+import bisect
+import heapq
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from pipeline.locks import Hindrance, Locks
 from pipeline.model import GATE, GENERATION, VALIDATION
+from pipeline.priorities import Priorities
 
 MAX_SLOTS = "DOIT_MUTATE_MAX_SLOTS"
 
@@ -74,143 +78,6 @@ def lanes(
     )
 
 
-# What comes first?
-
-
-@attrs.frozen
-class Work:
-    """What is known of a task of the plan before it runs."""
-
-    name: str
-    needs: tuple[str, ...] = ()  # tasks that end before it starts
-    kind: str | None = None
-    scope: str | None = None
-    locks: frozenset[str] = frozenset()  # paths it reads or writes
-    expected: float | None = None  # seconds, from earlier runs; None: no idea
-    pool: str | None = None
-
-
-@attrs.define
-class _Observed:
-    """Durations seen in this run, in seconds, beside what had been expected of the same tasks."""
-
-    actual: float = 0.0
-    expected: float = 0.0
-    count: int = 0
-
-
-class Priorities:
-    """How much work is left behind each task, by what this run has learned so far; asked whenever a slot frees.
-
-    The work left is the larger of the longest chain of tasks that wait for this one, and the time for which the paths
-    it locks are wanted by tasks that have not ended: a path that many write is a queue, and must not start late.
-    """
-
-    SHRINK = 2.0  # how many observations it takes to believe them as much as the expectation
-    GUESS = 1.0  # seconds, where nothing is known of any task of its kind
-
-    def __init__(self, plan: Iterable[Work]) -> None:
-        self._plan = {work.name: work for work in plan}
-        self._prior = self._priors()
-        self._next = self._chains()
-        self._wanted: dict[str, set[str]] = defaultdict(set)
-        for work in self._plan.values():
-            for path in work.locks:
-                self._wanted[path].add(work.name)
-        self._seen: dict[object, _Observed] = defaultdict(_Observed)
-        self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
-        self._queues: dict[str, float] = {}  # by path
-        self._until: float | None = None  # as above, of all together
-        self._over: set[str] = set()
-
-    def ended(self, name: str, seconds: float | None) -> None:
-        """A task has ended: its locks are wanted no more, and its duration teaches (None: it did not run)."""
-        self._left.clear()
-        self._queues.clear()
-        self._until = None
-        self._over.add(name)
-        work = self._plan.get(name)
-        if work is None:
-            return
-        for path in work.locks:
-            self._wanted[path].discard(name)
-        if seconds is not None:
-            for key in (work.kind, (work.kind, work.scope)):
-                seen = self._seen[key]
-                seen.actual += seconds
-                seen.expected += self._prior[name]
-                seen.count += 1
-
-    def left(self, capacity: Mapping[str, int]) -> float:
-        """Seconds until all is done, if no slot of the fullest lane is ever idle and the longest chain never waits."""
-        if self._until is None:
-            lanes: dict[str, float] = defaultdict(float)
-            for name, work in self._plan.items():
-                if name not in self._over and work.pool is not None:
-                    lanes[work.pool] += self.cost(name) / capacity.get(work.pool, 1)
-            chain = max((self.of(name) for name in self._plan if name not in self._over), default=0.0)
-            self._until = max([chain, *lanes.values()])
-        return self._until
-
-    def cost(self, name: str) -> float:
-        """Seconds it will take: its expectation scaled by how its kind turned out, then drawn to its scope's mean."""
-        work, prior = self._plan.get(name), self._prior.get(name, self.GUESS)
-        if work is None or not prior:
-            return prior
-        kind, own = self._seen[work.kind], self._seen[work.kind, work.scope]
-        scaled = prior * (self.SHRINK * prior + kind.actual) / (self.SHRINK * prior + kind.expected)
-        return (self.SHRINK * scaled + own.actual) / (self.SHRINK + own.count)
-
-    def of(self, name: str) -> float:
-        """Seconds of work left; larger goes first."""
-        chain: list[str] = []
-        at: str | None = name
-        while at is not None and at not in self._left:
-            chain.append(at)
-            at = self._next.get(at)
-        left = 0.0 if at is None else self._left[at]
-        for task in reversed(chain):
-            left = self._left[task] = max(self.cost(task) + left, self._queue(task))
-        return left
-
-    def _queue(self, name: str) -> float:
-        work = self._plan.get(name)
-        return max(map(self._queue_of, work.locks), default=0.0) if work else 0.0
-
-    def _queue_of(self, path: str) -> float:
-        if path not in self._queues:
-            wanting = self._wanted[path]
-            self._queues[path] = sum(map(self.cost, wanting)) if len(wanting) > 1 else 0.0
-        return self._queues[path]
-
-    def _priors(self) -> dict[str, float]:
-        known: dict[str | None, list[float]] = defaultdict(list)
-        for work in self._plan.values():
-            if work.expected:
-                known[work.kind].append(work.expected)
-        means = {kind: sum(seconds) / len(seconds) for kind, seconds in known.items()}
-        return {
-            work.name: means.get(work.kind, self.GUESS) if work.expected is None else work.expected
-            for work in self._plan.values()
-        }
-
-    def _chains(self) -> dict[str, str]:
-        """For each task, the one among those waiting for it that has the most work behind it."""
-        needs = {name: [need for need in work.needs if need in self._plan] for name, work in self._plan.items()}
-        try:
-            order = list(graphlib.TopologicalSorter(needs).static_order())
-        except graphlib.CycleError:
-            return {}  # doit names the cycle when it comes to it
-        left = dict.fromkeys(self._plan, 0.0)  # behind the task, without its own
-        chains: dict[str, str] = {}
-        for name in reversed(order):
-            total = self._prior[name] + left[name]
-            for need in needs[name]:
-                if need not in chains or total > left[need]:
-                    left[need], chains[need] = total, name
-        return chains
-
-
 # What starts?
 
 
@@ -248,6 +115,143 @@ class Start:
         )
 
 
+class Line:
+    """The tasks that are ready, kept in order, so that it costs no more to ask what starts where 10,000 wait.
+
+    What cannot start is put aside by what stands in its way (a path that is held, memory): of those that one path keeps
+    waiting only the first is asked again. The order is made anew when a slot frees; in a long queue, when one task in
+    64 of it has ended since, which keeps the whole within n log n and an estimate from being stale by more than that.
+    """
+
+    STALE = 64
+
+    def __init__(self, priorities: Priorities, ready: Iterable[Ready] = ()) -> None:
+        self._priorities = priorities
+        self._tasks: dict[str, Ready] = {}
+        self._queues: dict[tuple[str | None, Hindrance | None], _Queue] = {}
+        self._count = itertools.count()
+        self._batches: dict[tuple[str | None, str | None], dict[str, Ready]] = defaultdict(dict)
+        for task in ready:
+            self.add(task)
+
+    def add(self, task: Ready) -> None:
+        self._tasks[task.name] = task
+        if task.batch:
+            self._batches[_batch(task)][task.name] = task
+        self._put(task, None)
+
+    def take(
+        self, capacity: Mapping[str, int], in_use: Mapping[str, int], running: Iterable[Start], *,
+        serial: bool = False, memory: int = 0,
+    ) -> tuple[Start, ...]:  # fmt: skip
+        """What starts now; it is in the line no more. As `startable` says."""
+        running = tuple(running)
+        free = {pool: slots - in_use.get(pool, 0) for pool, slots in capacity.items()}
+        first = None
+        if serial:
+            candidates = [task for task in self._tasks.values() if task.pool is None or free[task.pool] > 0]
+            if running or not candidates:
+                return ()
+            first = min(candidates, key=lambda task: (task.pool == GATE, task.order))
+            free = dict.fromkeys(free, 1)
+        held = _Held(running, memory)
+        if first is not None:
+            start = self._together(first, held)
+            return (start,) if start else ()
+        return tuple(self._starts(free, held))
+
+    def _starts(self, free: dict[str, int], held: _Held) -> Iterator[Start]:
+        asked: set[tuple[str | None, str | None]] = set()  # batches
+        walks = [self._walk(key[0], queue, free) for key, queue in self._queues.items()]
+        for *_, task, at, queue in heapq.merge(*walks, reverse=True):
+            if self._tasks.get(task.name) is not task:  # it went with its batch
+                del queue.items[at]
+                continue
+            if task.pool is not None and free[task.pool] < 1:
+                continue
+            if task.batch:
+                if _batch(task) in asked:
+                    continue
+                asked.add(_batch(task))
+            elif (why := held.against(task)) is not None:
+                if why == queue.why:
+                    queue.stopped = True  # and so it is for all that are behind it
+                else:
+                    del queue.items[at]
+                    self._put(task, why)
+                continue
+            start = self._together(task, held)
+            if start is None:
+                continue
+            if task.name not in self._tasks:
+                del queue.items[at]
+            if task.pool is not None:
+                free[task.pool] -= 1
+            yield start
+        for key in [key for key, queue in self._queues.items() if not queue]:
+            del self._queues[key]
+
+    def _walk(
+        self, pool: str | None, queue: _Queue, free: Mapping[str, int]
+    ) -> Iterator[tuple[float, int, int, Ready, int, _Queue]]:
+        """The first first; nothing more once the pool is full. Who is given one may take it out."""
+        if pool is not None and free[pool] < 1:
+            return
+        queue.sort(self._priorities, self.STALE)
+        at = len(queue.items)
+        while at and not queue.stopped and (pool is None or free[pool] > 0):
+            at -= 1
+            yield (*queue.items[at], at, queue)
+
+    def _put(self, task: Ready, why: Hindrance | None) -> None:
+        key = (task.pool, why)
+        if key not in self._queues:
+            self._queues[key] = _Queue(why, self._count)
+        self._queues[key].new.append(task)
+
+    def _together(self, task: Ready, held: _Held) -> Start | None:
+        """It, or what can start of its batch, holding what it asks for and out of the line."""
+        batch = self._batches[_batch(task)] if task.batch else {task.name: task}
+        members = []
+        for each in sorted(batch.values(), key=lambda each: each.order):
+            if held.against(each) is None:
+                held.add(each)
+                members.append(each)
+                del self._tasks[each.name]
+                del batch[each.name]
+        return Start.of(members) if members else None
+
+
+@attrs.define(eq=False)
+class _Queue:
+    """Tasks of one pool, the first at the end; why: what they were last seen to wait for beside a slot."""
+
+    why: Hindrance | None
+    count: Iterator[int]  # of the whole line: no two items are equal
+    items: list[tuple[float, int, int, Ready]] = attrs.field(factory=list)  # ascending
+    new: list[Ready] = attrs.field(factory=list)
+    at: int = -1  # how many tasks had ended when it was put in order
+    stopped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.items) + len(self.new)
+
+    def sort(self, priorities: Priorities, stale: int) -> None:
+        self.stopped = False
+        few = len(self.items) // stale
+        if priorities.ends - self.at <= few and len(self.new) <= max(1, few) and self.at >= 0:
+            for task in self.new:
+                bisect.insort(self.items, self._item(task, priorities))
+        else:
+            everything = [*(item[-1] for item in self.items), *self.new]
+            self.items = sorted(self._item(task, priorities) for task in everything)
+            self.at = priorities.ends
+        self.new.clear()
+
+    def _item(self, task: Ready, priorities: Priorities) -> tuple[float, int, int, Ready]:
+        return priorities.of(task.name), -task.order, -next(self.count), task
+
+
 def startable(
     ready: Iterable[Ready],
     capacity: Mapping[str, int],
@@ -265,102 +269,36 @@ def startable(
     order goes first (with those of its batch), the gate's last of all: what is built together is what has come by then.
     memory: bytes to share out; no task may ask for more.
     """
-    running = tuple(running)
-    free = {pool: slots - in_use.get(pool, 0) for pool, slots in capacity.items()}
-    candidates = [task for task in ready if task.pool is None or free[task.pool] > 0]
-    if serial and candidates:
-        if running:
-            return ()
-        first = min(candidates, key=lambda task: (task.pool == GATE, task.order))
-        candidates = [task for task in candidates if task is first or (first.batch and _batch(task) == _batch(first))]
-        free = dict.fromkeys(free, 1)
-    locks = _Locks()
-    for start in running:
-        locks.add(start.reads, start.writes)
-        memory -= start.memory
-    batches: dict[tuple[str | None, str | None], list[Ready]] = defaultdict(list)
-    for task in candidates:
-        if task.batch:
-            batches[_batch(task)].append(task)
-    starts: list[Start] = []
-    for task in sorted(candidates, key=lambda task: (-priorities.of(task.name), task.order)):
-        slots = 1 if task.pool is None else free[task.pool]
-        if slots < 1:
-            continue
-        together = batches.pop(_batch(task), []) if task.batch else [task]
-        members = []
-        for each in together:
-            if each.memory <= max(0, memory) and locks.take(each.reads, each.writes):
-                members.append(each)
-                memory -= each.memory
-        if members:
-            starts.append(Start.of(sorted(members, key=lambda each: each.order)))
-            if task.pool is not None:
-                free[task.pool] -= 1
-    return tuple(starts)
+    return Line(priorities, ready).take(capacity, in_use, running, serial=serial, memory=memory)
 
 
 def _batch(task: Ready) -> tuple[str | None, str | None]:
     return task.pool, task.batch
 
 
-class _Locks:
-    """The paths held. A directory holds all that is under it: two paths meet if equal, or one lies above the other."""
+class _Held:
+    """What the tasks that run hold, and those that are about to."""
 
-    def __init__(self) -> None:
-        self._read: set[str] = set()
-        self._written: set[str] = set()
-        self._above_read: set[str] = set()  # every directory with a read path somewhere under it
-        self._above_written: set[str] = set()
+    def __init__(self, running: Iterable[Start], memory: int) -> None:
+        self._locks, self._memory = Locks(), memory
+        for start in running:
+            self.add(start)
 
-    def take(self, reads: Iterable[str], writes: Iterable[str]) -> bool:
-        """All of them, or none and False."""
-        free = self.may(reads, writes)
-        if free:
-            self.add(reads, writes)
-        return free
+    def add(self, task: Ready | Start) -> None:
+        self._locks.add(task.reads, task.writes)
+        self._memory -= task.memory
 
-    def may(self, reads: Iterable[str], writes: Iterable[str]) -> bool:
-        if any(self._meets(path, self._written, self._above_written) for path in reads):
-            return False
-        return not any(
-            self._meets(path, self._written, self._above_written) or self._meets(path, self._read, self._above_read)
-            for path in writes
-        )
-
-    def add(self, reads: Iterable[str], writes: Iterable[str]) -> None:
-        for paths, held, above in (
-            (reads, self._read, self._above_read),
-            (writes, self._written, self._above_written),
-        ):
-            for path in paths:
-                itself, *over = _upwards(path)
-                held.add(itself)
-                above.update(over)
-
-    @staticmethod
-    def _meets(path: str, held: set[str], above: set[str]) -> bool:
-        if not held:
-            return False
-        itself, *over = _upwards(path)
-        return itself in held or itself in above or not held.isdisjoint(over)
+    def against(self, task: Ready) -> Hindrance | None:
+        """What keeps it from starting. All that one path, or too little memory for so much, keeps waiting can start no
+        sooner than that changes."""
+        if task.memory > max(0, self._memory):
+            return "memory", task.memory
+        return self._locks.against(task.reads, task.writes)
 
 
 def conflict(one: Start, other: Start) -> str | None:
     """A path for which two tasks do not run at once; None where they may."""
-    held = _Locks()
+    held = Locks()
     held.add(other.reads, other.writes)
     tried = [((path,), ()) for path in sorted(one.reads)] + [((), (path,)) for path in sorted(one.writes)]
     return next((path for r, w in tried for path in (*r, *w) if not held.may(r, w)), None)
-
-
-def _upwards(path: str) -> list[str]:
-    """The path, then every directory above it: "a/b/" → ["a/b", "a", ""]."""
-    path = posixpath.normpath(path).rstrip("/")
-    steps = [] if path in (".", "") else [path]
-    while steps and "/" in steps[-1]:
-        above = steps[-1].rpartition("/")[0]
-        if not above:
-            break
-        steps.append(above)
-    return [*steps, ""]

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.schedule import Lanes, Priorities, Ready, Start, Work, lanes, max_slots, startable
+from pipeline.priorities import Priorities, Work
+from pipeline.schedule import Lanes, Line, Ready, Start, lanes, max_slots, startable
 
 NO_WORK = Priorities([])
 
@@ -337,6 +338,7 @@ def simulate(plan: tuple[Planned, ...], *, serial: bool, extras: random.Random |
     running: list[tuple[float, int, Start]] = []
     ended: set[str] = set()
     started: list[str] = []
+    line, lined = Line(priorities), set[str]()
     now, count = 0.0, itertools.count()
     while len(ended) < len(plan):
         ready = [p.ready for p in plan if p.ready.name not in started and ended.issuperset(p.needs)]
@@ -345,9 +347,15 @@ def simulate(plan: tuple[Planned, ...], *, serial: bool, extras: random.Random |
         if extras and running:  # somebody holds extra slots for a while
             for pool, slots in POOLS.items():
                 in_use[pool] += extras.randint(0, slots - in_use[pool])
-        for new in startable(
-            ready, POOLS, in_use, [s for _, _, s in running], priorities, serial=serial, memory=MEMORY
-        ):
+        for each in ready:
+            if each.name not in lined:
+                lined.add(each.name)
+                line.add(each)
+        holds = [s for _, _, s in running]
+        starts = line.take(POOLS, in_use, holds, serial=serial, memory=MEMORY)
+        afresh = startable(ready, POOLS, in_use, holds, priorities, serial=serial, memory=MEMORY)
+        assert starts == afresh, "what is kept in order gives what all that is ready gives, asked afresh"
+        for new in starts:
             started += new.names
             in_use.update([new.pool] if new.pool else [])
             heapq.heappush(running, (now + sum(tasks[n].seconds for n in new.names), next(count), new))

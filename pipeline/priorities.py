@@ -1,0 +1,147 @@
+"""What comes first among tasks that wait for a slot: the one with the most work left behind it, by durations learned.
+Pure: no thread, clock, file or doit.
+"""
+
+from __future__ import annotations
+
+import graphlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+
+@attrs.frozen
+class Work:
+    """What is known of a task of the plan before it runs."""
+
+    name: str
+    needs: tuple[str, ...] = ()  # tasks that end before it starts
+    kind: str | None = None
+    scope: str | None = None
+    locks: frozenset[str] = frozenset()  # paths it reads or writes
+    expected: float | None = None  # seconds, from earlier runs; None: no idea
+    pool: str | None = None
+
+
+@attrs.define
+class _Observed:
+    """Durations seen in this run, in seconds, beside what had been expected of the same tasks."""
+
+    actual: float = 0.0
+    expected: float = 0.0
+    count: int = 0
+
+
+class Priorities:
+    """How much work is left behind each task, by what this run has learned so far; asked whenever a slot frees.
+
+    The work left is the larger of the longest chain of tasks that wait for this one, and the time for which the paths
+    it locks are wanted by tasks that have not ended: a path that many write is a queue, and must not start late.
+    """
+
+    SHRINK = 2.0  # how many observations it takes to believe them as much as the expectation
+    GUESS = 1.0  # seconds, where nothing is known of any task of its kind
+
+    def __init__(self, plan: Iterable[Work]) -> None:
+        self._plan = {work.name: work for work in plan}
+        self._prior = self._priors()
+        self._next = self._chains()
+        self._wanted: dict[str, set[str]] = defaultdict(set)
+        for work in self._plan.values():
+            for path in work.locks:
+                self._wanted[path].add(work.name)
+        self._seen: dict[object, _Observed] = defaultdict(_Observed)
+        self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
+        self._queues: dict[str, tuple[float, int]] = {}  # by path; and how many tasks had ended then
+        self._until: float | None = None  # as above, of all together
+        self._over: set[str] = set()
+        self.ends = 0  # of tasks, so far
+
+    def ended(self, name: str, seconds: float | None) -> None:
+        """A task has ended: its locks are wanted no more, and its duration teaches (None: it did not run)."""
+        self._left.clear()
+        self._until = None
+        self.ends += 1
+        self._over.add(name)
+        work = self._plan.get(name)
+        if work is None:
+            return
+        for path in work.locks:
+            self._wanted[path].discard(name)
+        if seconds is not None:
+            for key in (work.kind, (work.kind, work.scope)):
+                seen = self._seen[key]
+                seen.actual += seconds
+                seen.expected += self._prior[name]
+                seen.count += 1
+
+    def left(self, capacity: Mapping[str, int]) -> float:
+        """Seconds until all is done, if no slot of the fullest lane is ever idle and the longest chain never waits."""
+        if self._until is None:
+            lanes: dict[str, float] = defaultdict(float)
+            for name, work in self._plan.items():
+                if name not in self._over and work.pool is not None:
+                    lanes[work.pool] += self.cost(name) / capacity.get(work.pool, 1)
+            chain = max((self.of(name) for name in self._plan if name not in self._over), default=0.0)
+            self._until = max([chain, *lanes.values()])
+        return self._until
+
+    def cost(self, name: str) -> float:
+        """Seconds it will take: its expectation scaled by how its kind turned out, then drawn to its scope's mean."""
+        work, prior = self._plan.get(name), self._prior.get(name, self.GUESS)
+        if work is None or not prior:
+            return prior
+        kind, own = self._seen[work.kind], self._seen[work.kind, work.scope]
+        scaled = prior * (self.SHRINK * prior + kind.actual) / (self.SHRINK * prior + kind.expected)
+        return (self.SHRINK * scaled + own.actual) / (self.SHRINK + own.count)
+
+    def of(self, name: str) -> float:
+        """Seconds of work left; larger goes first."""
+        chain: list[str] = []
+        at: str | None = name
+        while at is not None and at not in self._left:
+            chain.append(at)
+            at = self._next.get(at)
+        left = 0.0 if at is None else self._left[at]
+        for task in reversed(chain):
+            left = self._left[task] = max(self.cost(task) + left, self._queue(task))
+        return left
+
+    def _queue(self, name: str) -> float:
+        work = self._plan.get(name)
+        return max(map(self._queue_of, work.locks), default=0.0) if work else 0.0
+
+    def _queue_of(self, path: str) -> float:
+        wanting, (seconds, at) = self._wanted[path], self._queues.get(path, (0.0, -1))
+        if at < 0 or self.ends - at > len(wanting) // 64:  # else every end would have a long queue added up again
+            seconds = sum(map(self.cost, wanting)) if len(wanting) > 1 else 0.0
+            self._queues[path] = seconds, self.ends
+        return seconds
+
+    def _priors(self) -> dict[str, float]:
+        known: dict[str | None, list[float]] = defaultdict(list)
+        for work in self._plan.values():
+            if work.expected:
+                known[work.kind].append(work.expected)
+        means = {kind: sum(seconds) / len(seconds) for kind, seconds in known.items()}
+        return {
+            work.name: means.get(work.kind, self.GUESS) if work.expected is None else work.expected
+            for work in self._plan.values()
+        }
+
+    def _chains(self) -> dict[str, str]:
+        """For each task, the one among those waiting for it that has the most work behind it."""
+        needs = {name: [need for need in work.needs if need in self._plan] for name, work in self._plan.items()}
+        try:
+            order = list(graphlib.TopologicalSorter(needs).static_order())
+        except graphlib.CycleError:
+            return {}  # doit names the cycle when it comes to it
+        left = dict.fromkeys(self._plan, 0.0)  # behind the task, without its own
+        chains: dict[str, str] = {}
+        for name in reversed(order):
+            total = self._prior[name] + left[name]
+            for need in needs[name]:
+                if need not in chains or total > left[need]:
+                    left[need], chains[need] = total, name
+        return chains
