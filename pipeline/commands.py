@@ -62,8 +62,8 @@ class Commands:
         for command in commands:
             done = process.run(
                 # What it says on both streams is shown in the order in which it was said.
-                ["sh", "-c", f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root),
-                env=process.environment(task.env), max_memory=task.memory,
+                [f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root), env=process.environment(task.env),
+                max_memory=task.memory, script=True,
                 timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
             )  # fmt: skip
             output += done.text + done.err.decode(errors="replace")

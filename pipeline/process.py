@@ -154,6 +154,7 @@ def run(
     halt: Callable[[], bool] | None = None,
     leave: bool = False,
     brief: bool = False,
+    script: bool = False,
 ) -> Finished:
     """Run to the end and say how it ended. Raises NotFound and Stopped; never raises for an exit code.
 
@@ -164,8 +165,11 @@ def run(
     what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
     again. halt: asked twice a second; the session is ended once it says so. leave: what it has started stays when it
     has ended. brief: it is done in a moment, as git is, and started in a quarter of the time; not with nice or sandbox.
+    script: `argv` is one shell script, and starts as what is brief does.
     """
     words = tuple(str(a) for a in argv)
+    if script:
+        words = ("sh", "-c", *words)
     where = find(words[0], env or environment()) if os.sep not in words[0] else words[0]
     if where is None:
         raise NotFound(f"{words[0]}: not found on PATH")
@@ -186,8 +190,11 @@ def run(
             if _children.stopping:
                 raise Stopped(words[0])
             files = (fin, fout, ferr)
-            if brief:
-                child: _Child = _Brief([where, *words[1:]], cwd, env or environment(), files)
+            if script:
+                noted = (f"{_NOTING}{words[-1]}", "sh", json.dumps(about)[:-1], *map(str, journals))
+                child: _Child = _Brief([where, "-c", *noted], cwd, env or environment(), files)
+            elif brief:
+                child = _Brief([where, *words[1:]], cwd, env or environment(), files)
                 _note(journals, child.pid, about)
             else:
                 begin = functools.partial(_begin, nice, journals, about, enforce)
@@ -221,6 +228,16 @@ def run(
             ending.too_much_memory,
             outlived, ending.halted,
         )  # fmt: skip
+
+
+# A script writes itself into the journals before it does anything: `_begin` would cost a fork of all our memory. Its
+# arguments are the record without its end, and the journals. On one line: what is wrong in line 1 is told of line 1.
+_NOTING = (
+    "_record=$1; shift; "
+    f"{{ read -r {'_x ' * 21}_start _x </proc/$$/stat; }} 2>/dev/null; "
+    'for _journal do printf \'%s, "pid": %s, "start": "%s"}\' "$_record" $$ "$_start" >"$_journal/$$.json"; '
+    "done 2>/dev/null; unset _record _start _journal _x; set --; "
+)
 
 
 class _Child(Protocol):

@@ -208,7 +208,9 @@ class Session:
 
     @functools.cached_property
     def _watch(self) -> Watch:
-        return Watch(self.repository, [p.resolve() for p in (self.home, self.places.cache, self.places.data)])
+        watch = Watch(self.repository, [p.resolve() for p in (self.home, self.places.cache, self.places.data)])
+        self._stack.callback(watch.close)
+        return watch
 
     @functools.cached_property
     def owning(self) -> Owning:

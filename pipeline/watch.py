@@ -1,10 +1,14 @@
 """Which files did a declared task change that it had no right to? Asks git; changes nothing.
 
-git is asked whenever a declared task starts and whenever one ends. What changed between two looks was changed by the
+We look whenever a declared task starts and whenever one ends. What changed between two looks was changed by the
 tasks that ran between them. A change is one task's fault unless one that ran then may write that file: where several
 ran and none may, it is the fault of each, for nobody can tell.
 
-Not seen: what git ignores; a task that writes what only another one, running at that time, may write.
+git is asked, unless the kernel says that nothing was touched but what may be (touched.py): its answer takes the longer
+the more files there are, and a task may be over in a millisecond.
+
+Not seen: what git ignores; a task that writes what only another one, running at that time, may write; what is written
+through a hard link from elsewhere.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 import attrs
 
+from pipeline.touched import Touched, Unwatchable, folders_of
 from pipeline.worktree import Repository
 
 _Look = tuple[int, ...]  # of a file: what differs when it was written; () where it isn't there
@@ -44,7 +49,12 @@ class Watch:
         self._repository, self._ours = repository, [f"{folder}/" for folder in ours]
         self._lock = threading.Lock()
         self._running: dict[str, _Watched] = {}
-        self._last = _Status()
+        self._last: _Status | None = None  # git's last answer
+        self._excused: set[str] = set()  # what was touched since then, and was nobody's fault
+        self._touched = Touched(self._folders)
+
+    def close(self) -> None:
+        self._touched.close()
 
     def begin(self, task: str, may_write: Callable[[str], bool]) -> None:
         """may_write: of a path relative to the project. Raises GitError."""
@@ -63,13 +73,58 @@ class Watch:
 
     def _look(self) -> None:
         """Charge what has changed since the last look to those that have run since."""
-        before, self._last = self._last, self._status()
-        if not self._running:
-            return  # nobody of ours did that
-        paths = {posixpath.relpath(path, self._repository.prefix or ".") for path in self._changed(before, self._last)}
-        mine = [path for path in paths if not any(w.may_write(path) for w in self._running.values())]
+        touched = self._since()
+        moved = touched is None or any(path.startswith(".git/") for path in touched)
+        if touched is not None and self._last is not None and not moved and not self._to_blame(touched):
+            self._excused |= touched
+            return
+        before, self._last = self._last or _Status(), self._status()
+        excused, self._excused = self._excused - (touched or frozenset()), set()
+        mine = self._to_blame(self._changed(before, self._last) - excused)
         for watched in self._running.values():
             watched.outside.update(mine)
+
+    def _to_blame(self, paths: Iterable[str]) -> list[str]:
+        """Those that no running task may write, relative to the project; none where nobody of ours runs. `paths` are
+        relative to the top."""
+        if not self._running:
+            return []
+        there = [posixpath.relpath(path, self._repository.prefix or ".") for path in paths]
+        return [path for path in there if not any(w.may_write(path) for w in self._running.values())]
+
+    def _since(self) -> frozenset[str] | None:
+        """What was touched, relative to the top; None where git must be asked."""
+        touched = self._touched.since()
+        if touched is None:
+            return None
+        found = set()
+        for path in touched:
+            if not path.is_relative_to(self._repository.top) or path.name in _JUDGES:
+                self._touched.close()
+                return None  # a branch may have moved, or other folders be ignored
+            found.add(path.relative_to(self._repository.top).as_posix())
+        return frozenset(found)
+
+    def _folders(self) -> Iterator[Path]:
+        """All in which git would see a change, and those in which it keeps branches."""
+        repository = self._repository
+        if (repository.top / ".gitmodules").exists():
+            raise Unwatchable  # each of them is a repository with branches of its own
+        said = repository.git("status", "--porcelain=v2", "-z", "--ignored=matching", "--untracked-files=all").out
+        listed = repository.git("ls-files", "-z").out  # what was added by force is seen in a folder that is ignored
+        tracked = {str(above) for path in _texts(listed) for above in PurePosixPath(path).parents}
+        ignored = {repository.top / entry[2:].rstrip("/") for entry in _texts(said) if entry.startswith("! ")}
+
+        def unseen(path: Path) -> bool:
+            if path in ignored:
+                return path.relative_to(repository.top).as_posix() not in tracked
+            return path.name == ".git" or f"{path}/" in self._ours
+
+        yield from folders_of(repository.top, unseen)
+        for place in dict.fromkeys([repository.common, repository.index.parent]):
+            yield place
+            yield place / "info"
+            yield from folders_of(place / "refs", lambda _: False)
 
     def _changed(self, before: _Status, now: _Status) -> set[str]:
         found = {path for path, look in now.files.items() if before.files.get(path) != look}
@@ -103,6 +158,7 @@ class Watch:
         return status.st_mode, status.st_mtime_ns, status.st_size, status.st_ino
 
 
+_JUDGES = (".gitignore", ".gitattributes", ".gitmodules")
 _FIELDS = {"1": 7, "u": 9, "?": 0}  # git-status(1), porcelain format version 2: fields between the kind and the path
 
 
