@@ -1,12 +1,13 @@
-"""What `doit` finds under the name `run`. Light: where nothing has changed, nothing more is loaded."""
+"""What `doit` finds under the names `run` and `list`. Light: where nothing has changed, nothing more is loaded."""
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Any
 
-from doit import cmd_run
+from doit import cmd_list, cmd_run
 from doit.cmdparse import CmdParseError
 from doit.doit_cmd import _CMDLINE_VARS
 
@@ -31,13 +32,9 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         return status
 
     def _unchanged(self, in_args: list[str]) -> str | None:
-        home = Path("cache")
-        if not (home / "unchanged.json").exists() or not Path("dodo.py").exists():
-            return None
-        if any(home.glob("paused/*.json")):
+        home = _home("unchanged.json", self)
+        if home is None or any(home.glob("paused/*.json")):
             return None  # a killed run has left a watcher paused
-        if _CMDLINE_VARS or {"GLOBAL", "run"} & set(self.config):
-            return None  # options from elsewhere
         try:
             params, words = self.cmdparser.parse(in_args)
         except CmdParseError:
@@ -46,4 +43,48 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             return None
         from pipeline import unchanged
 
-        return unchanged.find(home.absolute(), words or None)
+        return unchanged.find(home, words or None)
+
+
+class List(cmd_list.List):  # type: ignore[misc]
+    """doit's list. Of a plan that has not changed, what it said last."""
+
+    name = "list"
+
+    def parse_execute(self, in_args: list[str]) -> int:
+        if in_args:
+            status: int = super().parse_execute(in_args)
+            return status
+        if (home := _home("listed.json", self)) is not None:
+            from pipeline import unchanged
+
+            if (said := unchanged.find(home, None, unchanged.LIST)) is not None:
+                sys.stdout.write(said)
+                return 0
+        self.outstream = kept = io.StringIO()
+        try:
+            status = super().parse_execute(in_args)
+        finally:
+            sys.stdout.write(kept.getvalue())
+        if status == 0 and not _from_elsewhere(self):
+            self._keep(kept.getvalue())
+        return status
+
+    def _keep(self, said: str) -> None:
+        hosts = (getattr(action, "host", None) for task in self.task_list for action in task.actions)
+        host = next(filter(None, hosts), None)
+        if host is not None:
+            host.listed(said)
+
+
+def _home(note: str, command: Any) -> Path | None:
+    """The folder of the cache, where there is such a note, and nothing but it to go by."""
+    home = Path("cache")
+    if _from_elsewhere(command) or not (home / note).exists() or not Path("dodo.py").exists():
+        return None
+    return home.absolute()
+
+
+def _from_elsewhere(command: Any) -> bool:
+    """Are there variables on the command line, or options in a configuration file?"""
+    return bool(_CMDLINE_VARS or {"GLOBAL", command.name} & set(command.config))

@@ -78,7 +78,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         host = _host(selected)
         lanes = self._lanes(num_process, host, selected)
         memory = _memory(selected)
-        words = tuple(self.sel_tasks) if self.sel_tasks is not None else None
+        words = None if self.sel_default_tasks else tuple(self.sel_tasks)
         scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
         names = tuple(task.name for task in selected)
         info = RunInfo(_run_id(), lanes, names, scopes, always, time.time(), words)

@@ -356,25 +356,33 @@ class Session:
     def _remember(self, text: str) -> None:
         """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
         attempts = [e for e in self.events if e["event"] == "attempt"]
-        clean = "_snapshot" in self.__dict__ and self._snapshot.tree == self._snapshot.head
         ages = self.plan.engine.max_age is not None or self.plan.changes
-        if (
-            not clean
-            or ages
-            or self.plan.since
-            or not self.info
-            or self.info.always
-            or any(e["outcome"] != "cached" for e in attempts)
-        ):
+        if ages or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
             return
-        root = Path(self.plan.root)
-        paths = [each for task in self.plan.tasks for each in (*task.reads, *task.writes)]
-        if not all(map(filescopes.is_file, paths)):
-            return  # a file that is new in a directory would not be seen
-        declared = [root / patterns.lock(each) for each in paths]
         said = f"{len(attempts)} tasks are up to date: nothing has changed since they were last looked at\n{text}"
-        with contextlib.suppress(OSError, EngineError):  # then the next run looks at everything again
-            unchanged.remember(self.home, root, self.info.words, [*self.engine.installed(root), *declared], said)
+        self._keep(unchanged.RUN, self.info.words, said)
+
+    def listed(self, said: str) -> None:
+        """`doit list` has said that, of this plan as it is."""
+        self._keep(unchanged.LIST, None, said)
+
+    def _keep(self, name: str, words: Sequence[str] | None, said: str) -> None:
+        plan, root = self.plan, Path(self.plan.root)
+        paths = [each for task in plan.tasks for each in (*task.reads, *task.writes)]
+        if plan.since or not all(map(filescopes.is_file, paths)):
+            return  # a file that is new in a directory would not be seen
+        declared = [f"{root}/{patterns.lock(each)}" for each in paths]
+        files_only = not (plan.scopes or plan.changes or plan.lints or plan.compose or plan.engine.config)
+        with contextlib.suppress(OSError, EngineError, GitError):  # then the next run looks at everything again
+            if not unchanged.only_ours(Path(plan.path).with_name("dodo.py")):
+                return
+            if files_only:  # and the branch that is checked out, which no plan may land on
+                declared += [f"{self.repository.index.parent}/HEAD"]
+            elif self._snapshot.tree != self._snapshot.head:
+                return  # git's status of an edited file does not tell one edit of it from the next
+            else:
+                declared += map(str, self.engine.installed(root))
+            unchanged.remember(self.home, root, words, declared, said, name=name, git=not files_only)
 
     def tell(self, event: str, **fields: Any) -> None:
         """An event: to those who ask how this run went, and to the ledger."""
