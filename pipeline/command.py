@@ -11,11 +11,14 @@ from doit import cmd_list, cmd_run
 from doit.cmdparse import CmdParseError
 from doit.doit_cmd import _CMDLINE_VARS
 
+from pipeline import options
+
 
 class Run(cmd_run.Run):  # type: ignore[misc]
     """doit's run, in lanes where the selected tasks have pools (runner.py)."""
 
     name = "run"
+    cmd_options = options.of_run(cmd_run.Run.cmd_options)
 
     def __init__(self, **kwargs: Any) -> None:
         self._made_with = kwargs

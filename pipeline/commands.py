@@ -57,20 +57,22 @@ class Commands:
             return Attempt(Outcome.UNVERIFIED, failure=f"{task.name}: {error}")
 
     def _one_by_one(self, task: Task, commands: Sequence[str]) -> Attempt:
-        output = ""
+        output, peak = "", 0
         deadline = None if task.timeout is None else time.monotonic() + task.timeout
         for command in commands:
             done = process.run(
                 # What it says on both streams is shown in the order in which it was said.
                 [f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root), env=process.environment(task.env),
                 max_memory=task.memory, script=True,
+                measure_memory=True,
                 timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
             )  # fmt: skip
             output += done.text + done.err.decode(errors="replace")
+            peak = max(peak, done.peak_bytes or 0)
             if not done.ok:
                 outcome, why = _ended(done, task)
-                return Attempt(outcome, failure=f"{command}: {why}", output=output)
-        return Attempt(Outcome.OK, output=output)
+                return Attempt(outcome, failure=f"{command}: {why}", output=output, fields={"peak_bytes": peak})
+        return Attempt(Outcome.OK, output=output, fields={"peak_bytes": peak})
 
     def _checked(self, task: Task, attempt: Attempt) -> Attempt:
         """Where its commands ended well, what its `check` says of what they did."""

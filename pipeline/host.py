@@ -141,6 +141,9 @@ class Host(Protocol):
     def notes(self) -> Sequence[str]:
         """Lines for people, before anything starts."""
 
+    def peak(self, task: str) -> int | None:
+        """Bytes of memory that the task was seen to take when it ran last; None: no idea, or next to nothing."""
+
     def estimate(self, task: str) -> float | None:
         """Seconds that the task is expected to take; None: no idea."""
 

@@ -28,6 +28,7 @@ from doit.exceptions import BaseFail, InvalidTask, TaskFailed
 from pipeline import live, process, schedule
 from pipeline.action import check_pool, meta
 from pipeline.host import Attempt, Host, Slot
+from pipeline.memory import Memory
 from pipeline.priorities import Priorities, Work
 from pipeline.results import Outcome
 from pipeline.running import Running, Waiting
@@ -41,7 +42,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     """Asks doit for tasks until it has none to give, starts what schedule.startable says, and saves what ends."""
 
     def __init__(
-        self, *args: Any, host: Host, plan: Sequence[Any], lanes: schedule.Lanes, memory: int, signals: Signals,
+        self, *args: Any, host: Host, plan: Sequence[Any], lanes: schedule.Lanes, memory: Memory, signals: Signals,
         inbox: queue.SimpleQueue[Running | None],
     ) -> None:  # fmt: skip
         super().__init__(*args)
@@ -170,7 +171,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._order += 1
         ready = schedule.Ready(
             task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
-            frozenset(meta.get("writes", ())), meta.get("batch"), meta.get("memory", 0),
+            frozenset(meta.get("writes", ())), meta.get("batch"), self._memory.of(task.name),
         )  # fmt: skip
         after = max(self._ends(task), default=(0, None))[1]
         waiting = Waiting(node, time.time(), ready, after=after)
@@ -226,10 +227,11 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         if not self._ready or self._stopped:
             return
         with self._slots.lock:
+            holds = [running.start for running in self._running]
+            memory = self._memory.to_share(sum(each.memory for each in holds), self._line.most_memory)
             starts = self._line.take(
-                self._lanes.capacity, self._slots.in_use(), [running.start for running in self._running],
-                serial=self._lanes.serial, memory=self._memory,
-            )  # fmt: skip
+                self._lanes.capacity, self._slots.in_use(), holds, serial=self._lanes.serial, memory=memory
+            )
             taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
         here: list[Waiting] = []
         for start, index in zip(starts, taken, strict=True):

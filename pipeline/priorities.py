@@ -40,7 +40,8 @@ class Priorities:
     it locks are wanted by tasks that have not ended: a path that many write is a queue, and must not start late.
     """
 
-    SHRINK = 2.0  # how many observations it takes to believe them as much as the expectation
+    SHRINK = 2.0  # how many observations it takes to believe them as much as the expectation,
+    OWN = 1.0  # and of a scope, beside what was expected of its tasks
     GUESS = 1.0  # seconds, where nothing is known of any task of its kind
 
     def __init__(self, plan: Iterable[Work]) -> None:
@@ -51,7 +52,8 @@ class Priorities:
         for work in self._plan.values():
             for path in work.locks:
                 self._wanted[path].add(work.name)
-        self._seen: dict[object, _Observed] = defaultdict(_Observed)
+        self._seen: dict[str | None, _Observed] = defaultdict(_Observed)  # by kind
+        self._of_scope: dict[str | None, dict[str | None, _Observed]] = defaultdict(lambda: defaultdict(_Observed))
         self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
         self._queues: dict[str, tuple[float, int]] = {}  # by path; and how many tasks had ended then
         self._until: float | None = None  # as above, of all together
@@ -70,8 +72,7 @@ class Priorities:
         for path in work.locks:
             self._wanted[path].discard(name)
         if seconds is not None:
-            for key in (work.kind, (work.kind, work.scope)):
-                seen = self._seen[key]
+            for seen in (self._seen[work.kind], self._of_scope[work.scope][work.kind]):
                 seen.actual += seconds
                 seen.expected += self._prior[name]
                 seen.count += 1
@@ -88,13 +89,26 @@ class Priorities:
         return self._until
 
     def cost(self, name: str) -> float:
-        """Seconds it will take: its expectation scaled by how its kind turned out, then drawn to its scope's mean."""
+        """Seconds it will take: its expectation, scaled by how its kind turned out, then by how its scope did.
+
+        A scope is large or small in all that it does: how long it was generated for tells how long it is validated.
+        Both are drawn to what was expected, by one observation of the usual size.
+        """
         work, prior = self._plan.get(name), self._prior.get(name, self.GUESS)
         if work is None or not prior:
             return prior
-        kind, own = self._seen[work.kind], self._seen[work.kind, work.scope]
-        scaled = prior * (self.SHRINK * prior + kind.actual) / (self.SHRINK * prior + kind.expected)
-        return (self.SHRINK * scaled + own.actual) / (self.SHRINK + own.count)
+        scaled = prior * self._scale(work.kind, prior)
+        if work.scope is None or not (own := self._of_scope[work.scope]):
+            return scaled
+        actual = sum(seen.actual for seen in own.values())
+        expected = sum(seen.expected * self._scale(kind, seen.expected / seen.count) for kind, seen in own.items())
+        usual = self.OWN * expected / sum(seen.count for seen in own.values())
+        return scaled * (usual + actual) / (usual + expected) if expected else scaled
+
+    def _scale(self, kind: str | None, prior: float) -> float:
+        """How tasks of a kind turned out, beside what was expected of them."""
+        seen, usual = self._seen[kind], self.SHRINK * prior
+        return (usual + seen.actual) / (usual + seen.expected) if usual + seen.expected else 1.0
 
     def of(self, name: str) -> float:
         """Seconds of work left; larger goes first."""

@@ -28,6 +28,7 @@ import filelock
 
 from pipeline import account, scratch
 from pipeline import sandbox as sandboxes
+from pipeline.limits import cores as cores
 from pipeline.sandbox import Sandbox
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
@@ -114,22 +115,6 @@ _GIT_KEPT = {
     "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_SSH", "GIT_SSH_COMMAND",
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_ASKPASS",
 }  # fmt: skip
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def machine_memory() -> int:
-    """Bytes that the processes of this machine, or of this container, may take together."""
-    import psutil
-
-    found = [psutil.virtual_memory().total]
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, version 2 and 1
-        with contextlib.suppress(OSError, ValueError):  # ValueError: "max"
-            found.append(int((Path("/sys/fs/cgroup") / limit).read_text()))
-    return min(found)
 
 
 def find(program: str, env: Mapping[str, str] | None = None) -> str | None:

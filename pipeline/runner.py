@@ -14,16 +14,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 from doit import cmd_run, runner
 from doit.action import PythonAction
 from doit.control import TaskControl
 from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
-from pipeline import live, process, schedule, telling
+from pipeline import limits, live, options, process, schedule, telling
 from pipeline.action import Refusal, Step, check_pool, meta
 from pipeline.host import Host, RunInfo, in_the_way
 from pipeline.lanes import LanesRunner
+from pipeline.memory import Memory
 from pipeline.model import GENERATION
 from pipeline.running import Running
 from pipeline.selection import closure
@@ -36,6 +38,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     """doit's run; with lanes where the selected tasks have pools."""
 
     name = "run"
+    cmd_options = options.of_run(cmd_run.Run.cmd_options)
 
     def execute(self, params: Any, args: list[str]) -> int:
         # `-n 0` is doit's default as well: only the parser knows whether somebody said it.
@@ -77,7 +80,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             _drop_task_deps(self.control)
         host = _host(selected)
         lanes = self._lanes(num_process, host, selected)
-        memory = _memory(selected)
+        memory = _memory(selected, host)
+        lanes = attrs.evolve(lanes, line=f"{lanes.line}{memory.told(sum(lanes.capacity.values()))}")
         words = None if self.sel_default_tasks else tuple(self.sel_tasks)
         scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
         names = tuple(task.name for task in selected)
@@ -140,17 +144,22 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         return lanes
 
 
-def _memory(selected: Iterable[Any]) -> int:
-    """Bytes to share out among tasks that ask for memory. Raises InvalidTask for one that could never start."""
-    asking = {task.name: meta(task, "memory") for task in selected if meta(task, "memory")}
-    machine = process.machine_memory() if asking else 0
-    for name, asked in asking.items():
-        if asked > machine:
+def _memory(selected: Iterable[Any], host: Host) -> Memory:
+    """What there is to share out among tasks that ask for memory. Raises InvalidTask for one that could never start."""
+    said = {task.name: asked for task in selected if (asked := meta(task, "memory"))}
+    seen = {task.name: peak for task in selected if task.name not in said and (peak := host.peak(task.name))}
+    try:
+        there, source = limits.memory() if said or seen else (0, "")
+    except ValueError as error:
+        raise InvalidCommand(str(error)) from None
+    for name, asked in said.items():
+        if asked > there:
+            whose = "this machine has" if source == "this machine" else f"{source} leaves"
             raise InvalidTask(
-                f"{name}: asks for {asked / 2**30:.1f} GiB of memory, and this machine has {machine / 2**30:.1f} GiB; "
+                f"{name}: asks for {asked / 2**30:.1f} GiB of memory, and {whose} {there / 2**30:.1f} GiB; "
                 "ask for less, or run it on another"
             )
-    return machine
+    return Memory({**{name: min(peak, there) for name, peak in seen.items()}, **said}, there, source)
 
 
 @contextlib.contextmanager

@@ -140,6 +140,13 @@ class Line:
             self._batches[_batch(task)][task.name] = task
         self._put(task, None)
 
+    @property
+    def most_memory(self) -> int:
+        """The most that one of them asks for, of those that have been put aside for it or have just come."""
+        asked = [why[1] for (_, why), queue in self._queues.items() if why and why[0] == "memory" and queue]
+        new = (task.memory for queue in self._queues.values() for task in queue.new)
+        return max([*(each for each in asked if isinstance(each, int)), *new], default=0)
+
     def take(
         self, capacity: Mapping[str, int], in_use: Mapping[str, int], running: Iterable[Start], *,
         serial: bool = False, memory: int = 0,

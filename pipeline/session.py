@@ -34,6 +34,7 @@ from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, fil
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
 
+WORTH_A_WAIT = 64 << 20  # bytes; what takes less asks for no memory
 LANDING = "landing"  # the worktree that commits are made in
 INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".git")  # what a program that calls a model looks for
 
@@ -340,6 +341,14 @@ class Session:
         """Task -> seconds of its last few attempts."""
         return find(self.home / "durations.json", dict[str, list[float]]) or {}
 
+    @functools.cached_property
+    def _peaks(self) -> dict[str, int]:
+        """Declared task -> bytes of memory that it took when it ran last, where that is worth a wait."""
+        return find(self.home / "peaks.json", dict[str, int]) or {}
+
+    def peak(self, task: str) -> int | None:
+        return self._peaks.get(task)
+
     def estimate(self, task: str) -> float | None:
         seen = self._durations.get(task)
         return sum(seen) / len(seen) if seen else None
@@ -352,6 +361,11 @@ class Session:
             self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]
         if ran:
             dump(self.home / "durations.json", self._durations)
+        attempts = (e for e in self.events if e["event"] == "attempt" and e["kind"] == "task")
+        took = {e["task"]: e["peak_bytes"] for e in attempts if e.get("peak_bytes")}
+        large = {task: peak for task, peak in {**self._peaks, **took}.items() if peak >= WORTH_A_WAIT}
+        if large != self._peaks:
+            dump(self.home / "peaks.json", large)
 
     def _remember(self, text: str) -> None:
         """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
@@ -403,7 +417,7 @@ class Session:
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)
         peak = event.get("peak_bytes")
-        if isinstance(peak, int) and peak > (self.engine_peak_bytes or 0):
+        if isinstance(peak, int) and event.get("kind") != "task" and peak > (self.engine_peak_bytes or 0):
             write_bytes(self._peak, str(peak).encode())
 
     def call(self, **fields: Any) -> None:

@@ -1,0 +1,14 @@
+"""doit's options for `run`, and what -n says beside a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline import limits
+
+
+def of_run(options: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """doit's own, with -n as `limits.slots` reads it."""
+    more = {"type": limits.slots, "help": "slots of validation: a number, `cpu`, or 75% of the cores"}
+    return tuple({**each, **(more if each["name"] == "num_process" else {})} for each in options)
