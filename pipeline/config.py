@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
+import yaml
 
 from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source, wishes
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .document import schema
+from .kept import Kept
 from .kinds import OURS
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
 
@@ -24,6 +26,8 @@ __all__ = ["OURS", "PlanErrors", "Problem", "load", "schema"]
 
 
 EMPTY = b"version: 1\n"  # a plan that somebody begins with
+LARGE = 1 << 16  # bytes of a tasks.yaml that take longer to parse than what came of it takes to read
+_NOWHERE = yaml.ScalarNode("", "")
 
 
 def load(path: Path, may_be_empty: bool = False) -> model.Plan:
@@ -41,12 +45,25 @@ def load(path: Path, may_be_empty: bool = False) -> model.Plan:
         raise PlanErrors([Problem(name, 1, "", what)]) from None
     except OSError as error:
         raise PlanErrors([Problem(name, 1, "", f"cannot be read: {error.strerror}")]) from None
+    if len(raw) >= LARGE:
+        kept = Kept(path.parent / "cache" / "parsed.json", raw)
+        data = kept.find()
+        if data is not None:
+            with contextlib.suppress(PlanErrors):  # said with their lines, below
+                return _of(path, source.Source(_name(path), data, (), frozenset(), _NOWHERE), may_be_empty)
+        text = source.parse(_name(path), raw)
+        plan = _of(path, text, may_be_empty)
+        kept.keep(text.data)
+        return plan
     return of_text(path, raw, may_be_empty)
 
 
 def of_text(path: Path, raw: bytes, may_be_empty: bool = False) -> model.Plan:
     """The plan that the tasks.yaml at `path` would describe if it held `raw`. Raises PlanErrors."""
-    text = source.parse(_name(path), raw)
+    return _of(path, source.parse(_name(path), raw), may_be_empty)
+
+
+def _of(path: Path, text: source.Source, may_be_empty: bool) -> model.Plan:
     reading = document.read(text.data)
     mistakes = [*reading.mistakes]
     plan = None

@@ -81,7 +81,9 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         host = _host(selected)
         lanes = self._lanes(num_process, host, selected)
         memory = _memory(selected, host)
-        lanes = attrs.evolve(lanes, line=f"{lanes.line}{memory.told(sum(lanes.capacity.values()))}")
+        pools = {meta(task, "pool") for task in selected if memory.of(task.name)}
+        at_once = min(len(memory.asks), sum(lanes.capacity[pool] for pool in pools))
+        lanes = attrs.evolve(lanes, line=f"{lanes.line}{memory.told(at_once)}")
         words = None if self.sel_default_tasks else tuple(self.sel_tasks)
         scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
         names = tuple(task.name for task in selected)

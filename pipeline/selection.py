@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,20 +39,20 @@ def closure(task_list: Sequence[Any], selection: Sequence[str] | None, single: b
 
 def _named(tasks: Mapping[str, Any], owners: Mapping[str, str], selection: Sequence[str]) -> list[str]:
     """Task names among command-line words: what belongs to a task's own options and arguments is none."""
-    words, found = list(selection), []
+    words, found = deque(selection), []
     while words:
-        word = words.pop(0)
+        word = words.popleft()
         if "*" in word:
             found += fnmatch.filter(tasks, word)
         elif word in tasks:
             task = tasks[word]
             found.append(word)
-            try:
-                words = list(
-                    TaskParse([CmdOption(opt) for opt in [*task.params, *task.creator_params]]).parse(words)[1]
-                )
-            except CmdParseError:
-                break
+            options = [*task.params, *task.creator_params]
+            if options or (words and words[0].startswith("-")):  # else each of 10,000 names would copy all after it
+                try:
+                    words = deque(TaskParse([CmdOption(opt) for opt in options]).parse(list(words))[1])
+                except CmdParseError:
+                    break
             if task.pos_arg is not None:
                 break
         else:

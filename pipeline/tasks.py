@@ -7,6 +7,7 @@ are relative to the folder of tasks.yaml, where doit runs.
 from __future__ import annotations
 
 import contextlib
+import posixpath
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -323,13 +324,20 @@ class _Maker:
         return str(self.session.task_target(task.name, name).relative_to(Path(self.plan.path).parent))
 
     def _absolute(self, path: str) -> str:
-        return str(Path(self.plan.root) / path)
+        return self._under(path)
 
     def _path(self, path: str) -> str:
         """A project file as doit sees it."""
-        absolute = Path(self.plan.root) / path
-        home = Path(self.plan.path).parent
-        return str(absolute.relative_to(home) if absolute.is_relative_to(home) else absolute)
+        absolute = self._under(path)
+        home = f"{posixpath.dirname(self.plan.path)}/"
+        return absolute[len(home) :] if absolute.startswith(home) else absolute
+
+    def _under(self, path: str) -> str:
+        """As Path spells it, for a plan that names fifty thousand."""
+        plain = path and not path.startswith(("/", "./")) and "//" not in path and "/./" not in path
+        if plain and not path.endswith(("/", "/.")) and path != ".":
+            return f"{self.plan.root.rstrip('/')}/{path}"
+        return str(Path(self.plan.root) / path)
 
 
 def _locks(task: Task) -> list[str]:

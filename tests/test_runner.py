@@ -58,6 +58,9 @@ class Lab:
     def notes(self) -> Sequence[str]:
         return self.said
 
+    def peak(self, task: str) -> int | None:
+        return None
+
     def estimate(self, task: str) -> float | None:
         return self.estimates.get(task)
 
@@ -820,6 +823,7 @@ DODO = """
         pools, engine_peak_bytes, engine_workers = {"generation": 2}, None, None
         def open(self, info):
             if os.environ.get("SLOW_OPEN"): print("opening", flush=True); time.sleep(60)
+        def peak(self, task): return None
         def estimate(self, task): return None
         def notes(self): return []
         def progress(self): return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "committed": (lambda root: commit(root), ("src/a",)),
     "of a branch that was moved": (lambda root: git(root, "reset", "-q", "--soft", "HEAD~1"), ("src/b",)),
     "ignored": (lambda root: (root / "out/x").touch(), ()),
-    "made and removed": (lambda root: ((root / "src/t").touch(), (root / "src/t").unlink()), ()),
+    "made and removed": (lambda root: made_and_removed(root / "src/t"), ()),
 }
 
 
@@ -74,6 +75,11 @@ def same_size(path: Path) -> None:
     path.with_name("b2").write_text("x\n")
     os.utime(path.with_name("b2"), ns=(was.st_atime_ns, was.st_mtime_ns))
     path.with_name("b2").rename(path)
+
+
+def made_and_removed(path: Path) -> None:
+    path.touch()
+    path.unlink()
 
 
 def in_new_folder(root: Path) -> None:
@@ -116,13 +122,19 @@ def test_git_is_asked_once_where_tasks_do_what_they_may(
     checkout: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    git = worktree.git
-    monkeypatch.setattr(worktree, "git", lambda *a, **k: (asked.append(str(a[1])), git(*a, **k))[1])
-    blamed(watch, lambda: None)
+    ask = worktree.git
+
+    def counted(*args: Any, **named: Any) -> Any:
+        asked.append(str(args[1]))
+        return ask(*args, **named)
+
+    monkeypatch.setattr(worktree, "git", counted)
+    assert blamed(watch, lambda: None) == ()
     first = len(asked)
-    for n in range(20):
-        assert blamed(watch, lambda n=n: (checkout / "src/a").write_text(str(n)), "src/a") == ()
-        assert blamed(watch, lambda n=n: (checkout / f"out/{n}").touch()) == ()
+    for _ in range(20):
+        assert blamed(watch, lambda: (checkout / "src/a").write_text("mine"), "src/a") == ()
+        assert blamed(watch, (checkout / "out/more").touch) == ()
+    assert first
     assert len(asked) == first
 
 
