@@ -17,8 +17,11 @@ from pathlib import Path
 from bench import gate as gates
 from bench import gated as gateds
 from bench import hoist as hoists
+from bench import many as manys
+from bench import order as orders
 from bench import page as pages
 from bench import seeing as seeings
+from bench import trees as treess
 from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
@@ -167,10 +170,43 @@ def page(place: Path, pairs: int) -> list[Row]:
     return []
 
 
+def many(place: Path, pairs: int) -> list[Row]:
+    """Plans of 100 and 1,000 trivial tasks, and the list of them."""
+    found = [row for count in (100, 1_000) for row in manys.rows(place / str(count), count, pairs)]
+    return [*found, *manys.listing(place / "list", 1_000, pairs)]
+
+
+def most(place: Path, pairs: int) -> list[Row]:
+    """As `many`, of 10,000."""
+    return [*manys.rows(place, 10_000, pairs), *manys.listing(place / "list", 10_000, pairs)]
+
+
+def order(_place: Path, _pairs: int) -> list[Row]:
+    """In which order ready tasks go; prints a table of its own."""
+    orders.table()
+    return []
+
+
+def trees(place: Path, _pairs: int) -> list[Row]:
+    """Worktrees of a repository of 5,000 files; prints a table of its own."""
+    treess.figures(place)
+    return []
+
+
+def live(place: Path, pairs: int) -> list[Row]:
+    """Runs of tasks that sleep, against the simulation of what they did."""
+    return [orders.live(place / "live", pairs)]
+
+
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
     "nothing": nothing,
     "memory": memory,
+    "many": many,
+    "most": most,
+    "order": order,
+    "live": live,
+    "trees": trees,
     "plan": plan,
     "gate": gate,
     "gated": gated,

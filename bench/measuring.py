@@ -50,7 +50,7 @@ def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
     }
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as output:
-        before, started = _cpu_seconds(), time.monotonic()
+        before, started = cpu_seconds_of_children(), time.monotonic()
         process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT)
         peak = 0.0
         while process.poll() is None:
@@ -62,10 +62,10 @@ def run(command: Sequence[str | Path], cwd: Path, home: Path) -> Ran:
             raise SystemExit(
                 f"{' '.join(map(str, command))}: exit status {process.returncode}\n{output.read().decode()}"
             )
-    return Ran(seconds, peak, _cpu_seconds() - before)
+    return Ran(seconds, peak, cpu_seconds_of_children() - before)
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds_of_children() -> float:
     """Of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import random
 import statistics
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
-from pipeline import replay
+from bench.measuring import Row, doit, run
+from pipeline import ledger, replay, timeline
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.priorities import Priorities, Work
 from pipeline.replay import Unit
+from pipeline.reports import figures
 
 CAPACITY = {VALIDATION: 4, GENERATION: 8}
 SHARES = (0.1, 0.35, 0.5, 0.7)
@@ -111,6 +115,39 @@ def table() -> None:
             f"worse by more than 2 % on {over}",
             flush=True,
         )
+
+
+LIVE = 24  # tasks that sleep
+
+
+def live(place: Path, pairs: int) -> Row:
+    """Real runs of tasks that sleep, some of them in queues for one file, and the same ledger in the simulator, which
+    is told no duration before it has seen one. It wants a machine that does nothing else."""
+    place.mkdir(parents=True)
+    chance, tasks = random.Random(1), ""
+    for i in range(LIVE):
+        seconds, hub = chance.uniform(0.5, 3), f", hub{i % 2}" if i < 6 else ""
+        needs = f", needs: [t{i - 8}]" if i >= 8 else ""
+        tasks += f"  - {{name: t{i}, run: sleep {seconds:.2f}; touch t{i}, writes: [t{i}{hub}]{needs}}}\n"
+    tasks = tasks.replace("; touch", " && touch")
+    (place / "dodo.py").write_text("from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n")
+    (place / "tasks.yaml").write_text(f"version: 1\ntasks:\n{tasks}")
+    (place / ".gitignore").write_text("cache/\n__pycache__/\n")
+    for hub in ("hub0", "hub1"):
+        (place / hub).touch()
+    for words in ("init -q -b main", "add -A", "-c user.name=b -c user.email=b@b.invalid commit -qm begin"):
+        subprocess.run(["git", *words.split()], cwd=place, check=True)
+    took, simulated = [], []
+    for _ in range(pairs):
+        (place / "cache/durations.json").unlink(missing_ok=True)
+        run(doit("-n", "4"), place, place / "home")
+        events = [*ledger.events(place / "cache/ledger.jsonl")]
+        events = [event for event in events if event["run"] == events[-1]["run"]]
+        found = timeline.of(events)
+        assert found is not None
+        took.append(max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds))
+        simulated.append(replay.two_lanes(figures.work_of(events, found), found.lanes))
+    return Row("a live run of tasks that sleep, against its own simulation", took, simulated, "0.98 to 1.02")
 
 
 if __name__ == "__main__":
