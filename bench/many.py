@@ -124,7 +124,10 @@ def listing(place: Path, count: int, pairs: int) -> list[Row]:
         tool: project(place / f"list-{tool}".replace(" ", "-"), count, TOOLS[tool][0](count))
         for tool in ("ours", "stock doit")
     }
-    commands = {"ours": doit("list"), "stock doit": [sys.executable, "-c", ALONE, "list", "--all"]}
+    commands: dict[str, Sequence[str | Path]] = {
+        "ours": doit("list"),
+        "stock doit": [sys.executable, "-c", ALONE, "list", "--all"],
+    }
     run(commands["ours"], roots["ours"], place / "home")
     run(commands["ours"], roots["ours"], place / "home")
     times: dict[str, list[float]] = {"ours": [], "stock doit": []}

@@ -36,7 +36,7 @@ def drive(seed: int, share: float) -> list[Unit]:
     for number in range(24):
         scope, size = f"s{number}", chance.lognormvariate(0, 0.5)
         lock = frozenset([f"hub{number % 2}"]) if number < 6 else frozenset[str]()
-        before = None
+        before = ""
         for round_ in range(chance.randint(1, 4)):
             seconds = 60 * size * chance.lognormvariate(0, 0.5)
             for kind, pool, part, writes in (
@@ -44,7 +44,7 @@ def drive(seed: int, share: float) -> list[Unit]:
                 ("validate", VALIDATION, 1 - share, lock),
             ):
                 name = f"{kind}:{scope}:{round_}"
-                needs = frozenset([before] if before else [])
+                needs = frozenset({before} - {""})
                 units.append(Unit(name, pool, seconds * part, needs, kind, scope, frozenset(), writes))
                 before = name
     return units

@@ -8,6 +8,7 @@ import posixpath
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 import pytest
@@ -223,6 +224,44 @@ def test_a_task_nobody_knows_costs_what_its_kind_is_known_to_cost() -> None:
 def test_a_cycle_is_left_for_doit_to_name() -> None:
     plan = Priorities([Work("a", ("b",)), Work("b", ("a",))])
     assert plan.of("a") == Priorities.GUESS
+
+
+def test_a_scope_that_took_long_over_one_kind_is_expected_to_take_long_over_the_next() -> None:
+    kinds = ("generate", "validate")
+    plan = Priorities(Work(f"{k}:{s}", kind=k, scope=s, expected=10) for s in "abc" for k in kinds)
+    for scope, seconds in (("a", 30), ("b", 10), ("c", 2)):
+        plan.ended(f"generate:{scope}", seconds)
+    large, usual, small = (plan.cost(f"validate:{scope}") for scope in "abc")
+    assert large > usual > small
+    assert 10 < large < 30, "drawn to what was expected, not believed at once"
+    unscoped = Priorities([Work("x", kind="task", expected=10), Work("y", kind="task", expected=10)])
+    unscoped.ended("x", 10)
+    assert unscoped.cost("y") == 10
+
+
+def test_where_thousands_wait_an_end_costs_no_look_at_all_of_them() -> None:
+    """Twice the tasks take about twice the looks, whether they wait for a slot, one file, or memory."""
+
+    class Counting(Priorities):
+        looks = 0
+
+        def of(self, name: str) -> float:
+            self.looks += 1
+            return super().of(name)
+
+    def looks(count: int, **asked: Any) -> int:
+        priorities = Counting([])
+        line = Line(priorities, (Ready(f"t{i}", i, "validation", **asked) for i in range(count)))
+        running: list[Start] = []
+        for _ in range(count):
+            running += line.take({"validation": 2}, {"validation": len(running)}, running, memory=10)
+            assert 0 < len(running) <= 2
+            priorities.ended(running.pop(0).names[0], 1.0)
+        assert not running
+        return priorities.looks
+
+    for asked in ({}, {"writes": frozenset({"hub"})}, {"memory": 8}):
+        assert looks(4000, **asked) < 2.6 * looks(2000, **asked)
 
 
 # Lanes
