@@ -261,7 +261,7 @@ def test_where_thousands_wait_an_end_costs_no_look_at_all_of_them() -> None:
         return priorities.looks
 
     for asked in ({}, {"writes": frozenset({"hub"})}, {"memory": 8}):
-        assert looks(4000, **asked) < 2.6 * looks(2000, **asked)
+        assert looks(2000, **asked) < 2.6 * looks(1000, **asked)
 
 
 # Lanes
