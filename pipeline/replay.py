@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from pipeline import schedule
+from pipeline.holds import Hold
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.priorities import Priorities, Work
-from pipeline.timeline import Hold
 
 _MERGE = "the merge lock"  # as a path that landings write
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import replay, timeline
+from pipeline.holds import What
 from pipeline.replay import Unit
-from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOTHING_LEFT, What
+from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOTHING_LEFT
 
 CAPS = {"validation": 2, "generation": 1}
 

@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 
 from pipeline import replay, timeline
+from pipeline.holds import What
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.results import Outcome
-from pipeline.timeline import Timeline, What
+from pipeline.timeline import Timeline
 
 THRESHOLD = 0.35  # of f, from which on two lanes are worth having
 FIRST_COME = "two lanes, first come"

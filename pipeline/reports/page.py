@@ -16,11 +16,12 @@ import attrs
 import cattrs
 
 from pipeline.engines import EngineError
+from pipeline.holds import Hold, What
 from pipeline.reports import machine, times, whole
 from pipeline.reports.whole import Report
 from pipeline.results import write_bytes
 from pipeline.session import Session
-from pipeline.timeline import Hold, Timeline, What
+from pipeline.timeline import Timeline
 
 PATH = Path("report") / "index.html"  # in the cache
 SINCE = Path("report") / "since" / "index.html"  # of a run that was narrowed: never in the place of the whole
@@ -187,7 +188,7 @@ def _rows(found: Timeline, lane: str, slots: int, cut: Callable[..., Cut]) -> li
                 mine.append(cut(max(start, piece.start), min(end, piece.end), piece.what, hold))
         cuts.append(mine)
     places = [0] * len(rows)
-    for left, right, why in found.idle[lane]:
+    for left, right, why in found.idle(lane):
         idle = iter(why)
         for i, row in enumerate(rows):
             while places[i] < len(row) and row[places[i]][1] <= left:

@@ -1,0 +1,178 @@
+"""What held a slot, and what it did there: a run's events as stretches of time. Pure."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import attrs
+
+from pipeline import schedule
+from pipeline.results import Outcome
+
+Class = Literal["useful", "recovery", "rerun", "wait", "idle"]
+_WELL = frozenset((Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS))
+_NO_LOCKS = schedule.Start(())
+_TOGETHER = ("check", "land", "gate")  # kinds with conditions and builds inside, which have events of their own
+
+
+class What(NamedTuple):
+    """What a slot or a scope did, or why it did nothing."""
+
+    sort: Class
+    label: str  # a phase; of recovery and reruns too; for the rest what was waited for
+    cause: str = ""  # of recovery: the outcome; of a wait: by name
+
+    @property
+    def busy(self) -> bool:
+        return self.sort in ("useful", "recovery", "rerun")
+
+
+class Piece(NamedTuple):
+    """A stretch of time in seconds since the epoch."""
+
+    start: float
+    end: float
+    what: What
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@attrs.define(eq=False)
+class Hold:
+    """Tasks that shared a slot for a span of time."""
+
+    lane: str
+    start: float
+    end: float
+    ready: float  # of the last of them
+    names: list[str]
+    scopes: list[str]
+    kind: str
+    slot: int
+    after: str | None  # the task whose end made it ready
+    outcome: str
+    needs: list[str]  # tasks and groups that end before it starts
+    then: str | None  # the leg of the same task that comes after it
+    memory: int
+    locks: schedule.Start = _NO_LOCKS
+    pieces: Sequence[Piece] = ()  # its time from start to end
+    places: Sequence[tuple[str, float, float, int]] = ()  # lane, from, until, slots more or fewer
+    worked: float = 0.0  # seconds; what it waited for in between is not in them
+
+    def within(self, start: float, end: float) -> Iterator[Piece]:
+        """Its pieces from then until then."""
+        first = max(0, bisect.bisect_right(self.pieces, start, key=lambda piece: piece.start) - 1)
+        for piece in itertools.islice(self.pieces, first, None):
+            if piece.start >= end:
+                return
+            yield Piece(max(start, piece.start), min(end, piece.end), piece.what)
+
+
+def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
+    """In the order in which they start."""
+    holds: dict[tuple[str, int, float], Hold] = {}
+    inside: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    spans: dict[tuple[str, int, float], list[Any]] = {}
+    built: set[str] = set()
+    for e in events:
+        event = e["event"]
+        if event == "attempt":
+            get = e.get
+            if (lane := get("lane")) is None:
+                continue
+            key = lane, get("slot", 0), e["started"]
+            if (hold := holds.get(key)) is None:
+                scope = get("scope")
+                hold = holds[key] = Hold(
+                    lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], get("kind") or "task",
+                    key[1], get("after"), e["outcome"], [*get("needs", ())], get("then"), get("memory") or 0,
+                )  # fmt: skip
+            else:
+                _beside(hold, e)
+            if get("reads") or get("writes"):
+                reads, writes = hold.locks.reads.union(get("reads", ())), hold.locks.writes.union(get("writes", ()))
+                hold.locks = schedule.Start((), None, reads, writes)
+            if get("spans"):
+                spans.setdefault(key, []).extend(e["spans"])
+        elif event == "condition":
+            inside[e["scope"]].append((e["started"], e["ended"], e["phase"]))
+        elif event == "build" and not e["cached"]:
+            phase = "rerun" if e["tree"] in built else "build"
+            built.add(e["tree"])
+            inside[""].append((e["started"], e["ended"], phase))
+    for key, hold in holds.items():
+        if inside or key in spans:
+            _fill(hold, spans.get(key, ()), inside)
+        else:
+            hold.pieces = (Piece(hold.start, hold.end, _phase(hold.kind, hold.outcome)),)
+            hold.worked = hold.end - hold.start
+    return sorted(holds.values(), key=operator.attrgetter("start", "end"))
+
+
+def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
+    """Another task of the set that shared the slot."""
+    hold.names.append(e["task"])
+    if e.get("scope"):
+        hold.scopes.append(e["scope"])
+    hold.needs += e.get("needs", ())
+    hold.then = e.get("then", hold.then)
+    hold.memory += e.get("memory") or 0
+    if e["ready"] >= hold.ready:
+        hold.ready, hold.after = e["ready"], e.get("after")
+    if e["outcome"] not in _WELL:
+        hold.outcome = e["outcome"]
+
+
+def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[float, float, str]]]) -> None:
+    """Cut the time of a hold into pieces: of what is inside of what, the innermost counts."""
+    plain = _phase(hold.kind, hold.outcome)
+    if not spans and not (inside and hold.kind in _TOGETHER):
+        hold.pieces = (Piece(hold.start, hold.end, plain),)
+        hold.worked = hold.end - hold.start
+        return
+    cuts: list[tuple[float, float, What]] = []
+    places: list[tuple[str, float, float, int]] = []
+    for kind, name, start, end in spans:
+        start, end = max(start, hold.start), min(end, hold.end)
+        if kind in ("extra", "lent"):
+            places.append((name, start, end, 1 if kind == "extra" else -1))
+        elif kind == "wait":
+            cuts.append((start, end, What("wait", name)))
+        else:
+            cuts.append((start, end, _phase(name, hold.outcome)))
+    if hold.kind in _TOGETHER and inside:
+        for of in (*hold.scopes, *([""] if hold.kind in ("land", "gate") else ())):
+            for start, end, phase in inside.get(of, ()):
+                if hold.start <= start < hold.end:
+                    cuts.append((start, min(end, hold.end), _phase(phase, hold.outcome)))
+    hold.places = places
+    hold.pieces = list(_nested(hold.start, hold.end, plain, cuts))
+    hold.worked = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
+
+
+@functools.cache
+def _phase(name: str, outcome: str) -> What:
+    if name == "rerun":
+        return What("rerun", "rerun")
+    if name == "repair":
+        return What("recovery", name, outcome if outcome not in _WELL else "a check that failed")
+    return What("useful", name) if outcome in _WELL else What("recovery", name, outcome)
+
+
+def _nested(start: float, end: float, plain: What, cuts: Sequence[tuple[float, float, What]]) -> Iterator[Piece]:
+    """Pieces without a gap: at each moment the cut that began last, of those that are open."""
+    if not cuts:
+        yield Piece(start, end, plain)
+        return
+    edges = sorted({start, end, *(edge for cut in cuts for edge in cut[:2])})
+    for left, right in itertools.pairwise(edges):
+        over = [cut for cut in cuts if cut[0] <= left and cut[1] >= right]
+        yield Piece(left, right, max(over, key=lambda cut: (cut[0], -cut[1]))[2] if over else plain)
