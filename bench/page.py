@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import browser
+from pipeline import timeline
 from pipeline.reports import figures, page
 from pipeline.reports.whole import Killed, LandedTest, Left, Report, Run, ScopeReport, Scores
 
@@ -58,7 +59,8 @@ def report(scopes: int, mutants: int, title: str = "returns {n} for an order of 
     each = mutants // scopes
     part = max(1, each // 10)
     before, after = Scores(each, 2 * part, 0, 80.0, 80.0), Scores(each, part, 0, 90.0, 90.0)
-    found = figures.of(events(scopes))
+    happened = events(scopes)
+    found = timeline.of(happened)
     made = []
     for i in range(scopes):
         killed = [
@@ -80,7 +82,8 @@ def report(scopes: int, mutants: int, title: str = "returns {n} for an order of 
         )  # fmt: skip
     sums = [Scores(mutants, n * part * scopes, 0, score, score) for n, score in ((2, 80.0), (1, 90.0))]
     run = Run("20260101T000000Z-1", 0.0, 3600.0, 1, 7 * scopes, 123456, 1.5, scopes, part * scopes, 90.0)
-    return Report(1, "mutate/main", sums[0], sums[1], tuple(made), (), found[0] if found else None, (run,))
+    told = figures.of(happened, found, figures.shares(happened, found)) if found else None
+    return Report(1, "mutate/main", sums[0], sums[1], tuple(made), (), told, (run,))
 
 
 def elements(scopes: int, mutants: int) -> Mapping[str, Any]:
@@ -106,10 +109,10 @@ def elements(scopes: int, mutants: int) -> Mapping[str, Any]:
 def big(path: Path, scopes: int = 1000, mutants: int = 50_000) -> None:
     """Write the page of such a project."""
     made = report(scopes, mutants)
-    found = figures.of(events(scopes))
     bundle = BUNDLE.read_text() if BUNDLE.exists() else ""
-    timeline = found[1] if found else None
-    path.write_bytes(page.html("big", made, timeline, elements(scopes, mutants), bundle, "it is not installed"))
+    path.write_bytes(
+        page.html("big", made, timeline.of(events(scopes)), elements(scopes, mutants), bundle, "it is not installed")
+    )
 
 
 def table(place: Path, pairs: int) -> None:

@@ -123,6 +123,7 @@ def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
     if e.get("scope"):
         hold.scopes.append(e["scope"])
     hold.needs += e.get("needs", ())
+    hold.end = max(hold.end, e["ended"])
     hold.then = e.get("then", hold.then)
     hold.memory += e.get("memory") or 0
     if e["ready"] >= hold.ready:

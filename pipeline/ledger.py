@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import orjson
 
 
 @attrs.define
@@ -38,10 +39,10 @@ def events(path: Path) -> Iterator[Mapping[str, Any]]:
         with path.open("rb") as file:
             for line in file:
                 try:
-                    event = json.loads(line)
+                    event = orjson.loads(line)
                 except ValueError:
                     continue
-                if isinstance(event, dict) and "event" in event:
+                if type(event) is dict and "event" in event:
                     yield event
     except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
         return

@@ -11,8 +11,7 @@ import graphlib
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-
-import attrs
+from typing import NamedTuple
 
 from pipeline import schedule
 from pipeline.holds import Hold
@@ -22,8 +21,7 @@ from pipeline.priorities import Priorities, Work
 _MERGE = "the merge lock"  # as a path that landings write
 
 
-@attrs.frozen
-class Unit:
+class Unit(NamedTuple):
     """Tasks that share a slot. seconds: of work."""
 
     name: str
@@ -68,16 +66,22 @@ def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Un
 
     work = []
     expected: dict[str, str] = {}  # name of a leg -> the unit before it
+    none: frozenset[str] = frozenset()
+    merge = frozenset([_MERGE])
     for name, hold in zip(names, holds, strict=True):
-        needs = {found for need in hold.needs if (found := unit_of(need)) and found != name}
-        if (leg := expected.pop(hold.names[0], None)) is not None:
+        needs = {found for need in hold.needs if (found := of_task.get(need) or unit_of(need)) and found != name}
+        if expected and (leg := expected.pop(hold.names[0], None)) is not None:
             needs.add(leg)
         if hold.then:
             expected[hold.then] = name
-        seconds = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
-        writes = hold.locks.writes | ({_MERGE} if hold.kind == "land" else frozenset())
-        scope, reads = hold.scopes[0] if hold.scopes else None, hold.locks.reads
-        work.append(Unit(name, hold.lane, seconds, frozenset(needs), hold.kind, scope, reads, writes, hold.memory))
+        writes = hold.locks.writes | merge if hold.kind == "land" else hold.locks.writes
+        scope = hold.scopes[0] if hold.scopes else None
+        work.append(
+            Unit(
+                name, hold.lane, hold.worked, frozenset(needs) if needs else none, hold.kind, scope, hold.locks.reads,
+                writes, hold.memory,
+            )
+        )  # fmt: skip
     return [*work, *barriers.values()]
 
 
@@ -103,7 +107,7 @@ def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In lanes, with a barrier: nothing starts before all has ended that stands a step before it in the graph."""
     level = _levels(work)
     gates = {n: f"wave {n}" for n in range(max(level.values(), default=0) + 1)}
-    held = [attrs.evolve(u, needs=frozenset([gates[level[u.name] - 1]] if level[u.name] else [])) for u in work]
+    held = [u._replace(needs=frozenset([gates[level[u.name] - 1]] if level[u.name] else [])) for u in work]
     ends = [
         Unit(
             gate, None, 0.0, frozenset([*(u.name for u in work if level[u.name] == n), *([gates[n - 1]] if n else [])])
@@ -115,15 +119,16 @@ def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
 
 def bound(work: Sequence[Unit], capacity: Mapping[str, int]) -> tuple[float, str]:
     """No order is faster than that many seconds; and what says so."""
-    bounds = {"critical path": max(_chains(work).values(), default=0.0)}
-    for pool, slots in capacity.items():
-        bounds[f"work of {pool} / {slots}"] = sum(u.seconds for u in work if u.pool == pool) / slots
+    lanes = dict.fromkeys(capacity, 0.0)
     locked: dict[str, float] = defaultdict(float)
     for u in work:
+        if u.pool in lanes:
+            lanes[u.pool] += u.seconds
         for path in u.writes:
             locked[path] += u.seconds
-    for path, seconds in locked.items():
-        bounds[f"what writes {path}"] = seconds
+    bounds = {"critical path": max(_chains(work).values(), default=0.0)}
+    bounds |= {f"work of {pool} / {slots}": lanes[pool] / slots for pool, slots in capacity.items()}
+    bounds |= {f"what writes {path}": seconds for path, seconds in locked.items()}
     name = max(bounds, key=lambda each: bounds[each])
     return bounds[name], name
 
@@ -211,15 +216,20 @@ def _fused(work: Sequence[Unit]) -> list[Unit]:
         needs = {into.get(n, n) for n in u.needs | (tail.needs if tail else frozenset())} - {u.name}
         seconds = u.seconds + (tail.seconds if tail else 0.0)
         writes = u.writes | (tail.writes if tail else frozenset())
-        fused.append(
-            attrs.evolve(u, pool=u.pool and VALIDATION, seconds=seconds, needs=frozenset(needs), writes=writes)
-        )
+        fused.append(u._replace(pool=u.pool and VALIDATION, seconds=seconds, needs=frozenset(needs), writes=writes))
     return fused
 
 
-def _in_order(work: Sequence[Unit]) -> list[Unit]:
-    """Each after all that it needs."""
+def _in_order(work: Sequence[Unit]) -> Sequence[Unit]:
+    """Each after all that it needs: as it is, where it is told so."""
     by_name = {u.name: u for u in work}
+    seen: set[str] = set()
+    for u in work:
+        if not u.needs <= seen:
+            break
+        seen.add(u.name)
+    else:
+        return work
     return [by_name[name] for name in graphlib.TopologicalSorter({u.name: u.needs for u in work}).static_order()]
 
 
@@ -234,5 +244,5 @@ def _chains(work: Sequence[Unit]) -> dict[str, float]:
     """For each unit the seconds of the longest chain that ends with it."""
     chain: dict[str, float] = {}
     for u in _in_order(work):
-        chain[u.name] = u.seconds + max((chain[n] for n in u.needs), default=0.0)
+        chain[u.name] = u.seconds + (max(chain[n] for n in u.needs) if u.needs else 0.0)
     return chain

@@ -33,8 +33,7 @@ ENDED = "ended"
 _NOTHING_LEFT, _ENDED, _DECIDING = What("idle", NOTHING_LEFT), What("idle", ENDED), What("wait", DECIDING)
 
 
-# An idle slot for a stretch of time: from and until in seconds since the epoch, what it waited for, and of several slots
-# which is charged first.
+# An idle slot for a stretch of time: from, until, what it waited for, and which of several slots is charged first.
 Charged = tuple[float, float, What, int]
 
 
@@ -295,6 +294,9 @@ def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float) ->
     for hold in holds:
         if hold.start > at:
             _gap(waits, hold, at, found)
+            found += hold.pieces
+            at = hold.end
+            continue
         for piece in hold.pieces:
             if piece.end > at:
                 found.append(piece if piece.start >= at else Piece(at, piece.end, piece.what))
@@ -304,25 +306,24 @@ def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float) ->
     return found
 
 
-def _gap(waits: _Waits, hold: Hold, start: float, found: list[Piece]) -> None:
-    """From start to its own: not ready yet; then ready, and no slot free for so long, the rest for something else."""
-    end = hold.start
-    ready = min(max(hold.ready, start), end)
-    if ready > start:
+def _gap(waits: _Waits, hold: Hold, at: float, found: list[Piece]) -> None:
+    """From then to its start: not ready yet; then ready, and no slot free for so long, the rest for something else."""
+    end, ready = hold.start, hold.ready
+    ready = at if ready < at else end if ready > end else ready
+    if ready > at:
         before = waits.of_task.get(hold.after or "")
-        until = start if before is None else min(max(before.end, start), ready)
-        if until > start:
-            found.append(Piece(start, until, _waited(DEPENDENCY, hold.after or "")))
+        until = at if before is None else min(max(before.end, at), ready)
+        if until > at:
+            found.append(Piece(at, until, _waited(DEPENDENCY, hold.after or "")))
         if ready > until:
             found.append(Piece(until, ready, _DECIDING))
-    if end <= ready:
-        return
-    waited = ready + min(waits.lanes[hold.lane].full.within(ready, end), end - ready)
-    if waited > ready:
-        found.append(Piece(ready, waited, _waited(f"a slot of {hold.lane}")))
-    if end > waited:
-        rest = ONE_AT_A_TIME if waits.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
-        found.append(Piece(waited, end, _waited(rest) if rest else _DECIDING))
+    if end > ready:
+        waited = ready + min(waits.lanes[hold.lane].full.within(ready, end), end - ready)
+        if waited > ready:
+            found.append(Piece(ready, waited, _waited(f"a slot of {hold.lane}")))
+        if end > waited:
+            rest = ONE_AT_A_TIME if waits.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
+            found.append(Piece(waited, end, _waited(rest) if rest else _DECIDING))
 
 
 def _together(lanes: Mapping[str, _Lane], start: float, end: float) -> dict[tuple[str, ...], float]:
@@ -359,7 +360,7 @@ class Stretches:
             self._before.append(self._before[-1] + end - start)
 
     def within(self, start: float, end: float) -> float:
-        return self._until(end) - self._until(start)
+        return max(0.0, self._until(end) - self._until(start)) if self._ends and self._ends[-1] > start else 0.0
 
     def between(self, start: float, end: float) -> Iterator[tuple[float, float]]:
         """Those that lie in a span, cut to it."""

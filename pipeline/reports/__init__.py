@@ -14,6 +14,7 @@ from doit.exceptions import TaskFailed
 from pipeline.action import Step
 from pipeline.model import VALIDATION
 from pipeline.reports import asked, changes, endings, lints, plan, proofs, summary
+from pipeline.reports.past import Past, no_collection
 from pipeline.session import Session
 
 
@@ -114,12 +115,14 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     looks, owed = changes.looks(session, selected)
     someone = owed or any(o.needs_a_person for o in outcomes)
     status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
-    said = [changes.text_of_all(session, scopes, tasks)] if outcomes else []
-    said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
-    if session.info and any(e["event"] == "attempt" and e["lane"] is not None for e in session.events):
-        from pipeline.reports import page
+    run = session.info.run if session.info else ""
+    ended = {"event": "run-ended", "run": run, "at": time.time(), "status": status, "interrupted": interrupted}
+    past = Past(session, ended)
+    with no_collection():
+        said = [changes.text_of_all(session, past, scopes, tasks)] if outcomes else []
+        said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
+        if session.info and any(e["event"] == "attempt" and e["lane"] is not None for e in session.events):
+            from pipeline.reports import page
 
-        run = session.info.run
-        ended = {"event": "run-ended", "run": run, "at": time.time(), "status": status, "interrupted": interrupted}
-        said.append(page.write(session, ended))
+            said.append(page.write(session, past))
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])

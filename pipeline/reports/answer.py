@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 from doit import get_var
 
-from pipeline import ledger
 from pipeline.model import VALIDATION
 from pipeline.reports import changes, endings, figures, machine, page, summary, times, whole
 from pipeline.reports.asked import FORMS, Asked
+from pipeline.reports.past import Past, no_collection
 from pipeline.reports.tables import table
 from pipeline.session import Session
 
@@ -24,7 +24,8 @@ class Wrong(Exception):
 def answer(session: Session, asked: Asked) -> int:
     """Print it; the exit status."""
     try:
-        return _answer(session, asked)
+        with no_collection():
+            return _answer(session, asked)
     except Wrong as error:
         sys.stderr.write(f"doit report: {error}\n")
         return 1
@@ -40,12 +41,12 @@ def _answer(session: Session, asked: Asked) -> int:
     if asked.elements:
         print(json.dumps(machine.elements(session), ensure_ascii=False))
         return 0
-    if forms or asked.since:
-        report, _ = whole.of(session)
+    if not forms and asked.since:
+        print("\n".join(_runs(_since(tuple(whole.runs(Past(session).events)), asked.since))))
+        return 0
+    if forms:
+        report = whole.of(session, Past(session, replayed=asked.json))
         report = attrs.evolve(report, runs=_since(report.runs, asked.since))
-        if not forms:
-            print("\n".join(_runs(report.runs)))
-            return 0
         as_text = {"json": machine.as_json, "markdown": machine.as_markdown, "junit": machine.as_junit}[forms[0]]
         print(as_text(report).rstrip("\n"))
         return 0
@@ -53,21 +54,21 @@ def _answer(session: Session, asked: Asked) -> int:
 
 
 def _plain(session: Session, check: bool) -> int:
-    print(changes.text_of_all(session, summary.all_outcomes(session), changes.all_outcomes(session)))
-    if (found := figures.of(summary.events_of(session))) is not None:
-        print("", *times.text(found[0]), sep="\n")
-    print("", page.write(session), sep="\n")
+    past = Past(session)
+    print(changes.text_of_all(session, past, summary.all_outcomes(session), changes.all_outcomes(session)))
+    if past.figures is not None:
+        print("", *times.text(past.figures), sep="\n")
+    print("", page.write(session, past), sep="\n")
     if not check:
         return 0
-    said, good = endings.of_last_run(session)
+    said, good = endings.of_last_run(session, past)
     print("", *said, sep="\n")
     return 0 if good else 1
 
 
 def _what_if(session: Session) -> str:
-    events = summary.last_run(list(ledger.events(session.ledger_path)))
     lanes = _caps({"n": VALIDATION, **{pool: pool for pool in session.pools}})
-    taken = figures.what_if(events, lanes)
+    taken = figures.what_if(Past(session).last, lanes)
     if taken is None:
         return "no run of the ledger ran anything: there is nothing to replay"
     seconds, as_it_was = taken

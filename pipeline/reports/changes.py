@@ -9,6 +9,7 @@ from pipeline.drafts import Checked, Draft, Looked, TaskLanded
 from pipeline.freshness import Freshness
 from pipeline.model import Task
 from pipeline.reports import phases
+from pipeline.reports.past import Past
 from pipeline.reports.summary import (
     FAILED,
     LANDED,
@@ -17,7 +18,6 @@ from pipeline.reports.summary import (
     ScopeOutcome,
     all_shown,
     blocker,
-    events_of,
     lanes,
     shown,
     tokens_of,
@@ -115,9 +115,9 @@ def looks(session: Session, selected: Sequence[str] = ()) -> tuple[list[str], bo
     return said, any(f"look:{name}" in selected for name in owed)
 
 
-def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
+def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
     """The table of tasks, and what needs a person."""
-    events = events_of(session)
+    events = past.last
     tokens = tokens_of(events)
     drafts = {e["scope"]: e for e in events if e["event"] == "attempt" and e.get("kind") == "draft" and e["lane"]}
     rows = [["task", "agent", "model", "tokens", "CPU s", "ending"]]
@@ -140,9 +140,9 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
     return "\n".join([*said, *looks(session)[0], *phases.text(events)])
 
 
-def text_of_all(session: Session, scopes: Sequence[ScopeOutcome], tasks: Sequence[ScopeOutcome]) -> str:
+def text_of_all(session: Session, past: Past, scopes: Sequence[ScopeOutcome], tasks: Sequence[ScopeOutcome]) -> str:
     """What there is to say of scopes and of agents' tasks; of either where there is one, and of scopes where there is
     neither."""
-    said = [scopes_text(session, scopes)] if scopes or not tasks else []
-    said += [text(session, tasks)] if tasks else []
-    return "\n".join([*said, *lanes(session)])
+    said = [scopes_text(session, past, scopes)] if scopes or not tasks else []
+    said += [text(session, past, tasks)] if tasks else []
+    return "\n".join([*said, *lanes(past)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pipeline import ledger
 from pipeline.freshness import Freshness
 from pipeline.reports import changes
+from pipeline.reports.past import Past
 from pipeline.reports.summary import MEASURED, NEEDS_A_PERSON, outcome
 from pipeline.session import Session
 
@@ -21,13 +21,12 @@ def unended(taken_on: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
     return (*none, *several, *strange)
 
 
-def of_last_run(session: Session) -> tuple[tuple[str, ...], bool]:
+def of_last_run(session: Session, past: Past) -> tuple[tuple[str, ...], bool]:
     """What there is to say of the last run's endings, and whether nobody is needed."""
-    events = list(ledger.events(session.ledger_path))
-    started = next((e for e in reversed(events) if e["event"] == "run-started" and e.get("scopes")), None)
+    started = next((e for e in reversed(past.events) if e["event"] == "run-started" and e.get("scopes")), None)
     if started is None:
         return ("no run has begun here: run `doit mutate`",), False
-    of_run = [e for e in events if e["run"] == started["run"]]
+    of_run = [e for e in past.events if e["run"] == started["run"]]
     endings = [e for e in of_run if e["event"] == "ending"]
     wrong = list(unended(started["scopes"], [e["scope"] for e in endings]))
     if not any(e["event"] == "run-ended" for e in of_run):

@@ -5,11 +5,9 @@ A figure is measured; or estimated, and `how` says by what method; or None, whic
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -116,55 +114,25 @@ class Figures:
         return self.end - self.start
 
 
-def of(events: Sequence[Event]) -> tuple[Figures, Timeline] | None:
-    """The figures of one run's events, None where none of its tasks ran in a lane."""
-    with _no_collection():
-        return _of(events)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Of a long ledger much is made that stays: Python's collector would look through all of it again and again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-def _of(events: Sequence[Event]) -> tuple[Figures, Timeline] | None:
-    found = timeline.of(events)
-    if found is None:
-        return None
+def of(events: Sequence[Event], found: Timeline, share: Shares, replayed: bool = True, run: str = "") -> Figures:
+    """The figures of one run's events, of its timeline and its shares. replayed: whether what the work would have taken
+    in other orders is asked for."""
     lanes = tuple(
         Lane(lane, slots, slots * found.wall, _rows(found.slots[lane])) for lane, slots in found.lanes.items()
     )
     scopes: dict[str, tuple[Row, ...]] = {}
     for scope, pieces in found.scopes.items():
         sums: dict[What, float] = defaultdict(float)
-        for piece in pieces:
-            sums[piece.what] += piece.seconds
+        for start, end, what in pieces:
+            sums[what] += end - start
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}
     killed = not any(e["event"] == "run-ended" for e in events)
     busy = sum(row.seconds for lane in lanes if lane.name == GENERATION for row in lane.rows if _worked(row))
-    run = str(events[0].get("run", ""))
-    figures = Figures(
-        run,
-        found.start,
-        found.end,
-        killed,
-        lanes,
-        scopes,
-        together,
-        busy,
-        _spent(events),
-        shares(events, found),
-        _verdict(events, found),
-    )
-    return figures, found
+    return Figures(
+        run, found.start, found.end, killed, lanes, scopes, together, busy, _spent(events), share,
+        _verdict(events, found, replayed),
+    )  # fmt: skip
 
 
 def _worked(row: Row) -> bool:
@@ -182,27 +150,25 @@ def _rows(sums: Mapping[What, float]) -> tuple[Row, ...]:
 def _spent(events: Sequence[Event]) -> tuple[Spent, ...]:
     kills: Counter[tuple[str, int | None]] = Counter()
     dropped: dict[tuple[str, int | None], Counter[str]] = defaultdict(Counter)
-    for e in events:
-        if e["event"] == "attempt" and e.get("kind") == "validate" and e.get("killed"):
-            kills[e["scope"], e.get("round")] += e["killed"]
-        elif e["event"] == "candidate-dropped":
-            dropped[e["scope"], e.get("round")][e["outcome"]] += 1
     calls: dict[tuple[str, int | None, str | None], list[Event]] = defaultdict(list)
     for e in events:
-        if e["event"] == "call":
+        event = e["event"]
+        if event == "call":
             calls[e["scope"], e.get("round"), e.get("model")].append(e)
+        elif event == "candidate-dropped":
+            dropped[e["scope"], e.get("round")][e["outcome"]] += 1
+        elif event == "attempt" and e.get("killed") and e.get("kind") == "validate":
+            kills[e["scope"], e.get("round")] += e["killed"]
     found = []
     for (scope, round_, model), made in sorted(calls.items(), key=lambda item: (item[0][0], str(item[0][1:]))):
         envelopes = [e.get("tokens") or {} for e in made]
-        fresh, write, read, output = (sum(t.get(name, 0) for t in envelopes) for name in _TOKENS)
+        fresh, write, read, output = (sum([t.get(name, 0) for t in envelopes]) for name in _TOKENS)
         costs = [t.get("cost") for t in envelopes]
-        key = scope, round_
-        cost = None if None in costs else sum(c for c in costs if c is not None)
-        measured = all(t.get("source") == "envelope" for t in envelopes)
-        why = _nothing(made, kills[key], dropped[key])
-        found.append(
-            Spent(scope, round_, model, len(made), fresh, write, read, output, cost, measured, kills[key], why)
-        )
+        cost = None if None in costs else sum([c for c in costs if c is not None])
+        measured = all([t.get("source") == "envelope" for t in envelopes])
+        bought = kills[scope, round_]
+        why = _nothing(made, bought, dropped.get((scope, round_), Counter()))
+        found.append(Spent(scope, round_, model, len(made), fresh, write, read, output, cost, measured, bought, why))
     return tuple(found)
 
 
@@ -211,9 +177,8 @@ _TOKENS = ("fresh_input", "cache_write", "cache_read", "output")
 
 def _nothing(made: Sequence[Event], kills: int, dropped: Counter[str]) -> str:
     """Why calls bought nothing; "" where they did, and where what they bought is no kill: an agent's draft."""
-    failed = Counter(e["outcome"] for e in made if e["outcome"] != Outcome.OK)
-    if failed.total() == len(made):
-        return f"the calls ended as {', '.join(sorted(failed))}"
+    if all(e["outcome"] != Outcome.OK for e in made):
+        return f"the calls ended as {', '.join(sorted({e['outcome'] for e in made}))}"
     if kills or made[0].get("round") is None:
         return ""
     if dropped:
@@ -225,40 +190,38 @@ def _nothing(made: Sequence[Event], kills: int, dropped: Counter[str]) -> str:
 
 
 def shares(events: Sequence[Event], found: Timeline) -> Shares:
-    calls = [e for e in events if e["event"] == "call" and e.get("started")]
-    work = [piece for hold in found.holds if hold.lane != GENERATION for piece in hold.pieces if piece.what.busy]
-    g, v = sum(e["ended"] - e["started"] for e in calls), sum(piece.seconds for piece in work)
-    return Shares(g, v, _spread(calls, found))
+    g, rounds = 0.0, dict[tuple[str, int], float]()
+    for e in events:
+        if e["event"] == "call" and e.get("started"):
+            took = e["ended"] - e["started"]
+            g += took
+            if (round_ := e.get("round")) is not None:
+                rounds[e["scope"], round_] = rounds.get((e["scope"], round_), 0.0) + took
+    v, validated = 0.0, dict[str, float]()
+    for hold in found.holds:
+        if hold.lane != GENERATION:
+            v += hold.worked
+        if hold.kind == "validate":
+            validated.update(dict.fromkeys(hold.names, hold.worked))
+    each = [
+        took / (took + after)
+        for (scope, n), took in rounds.items()
+        if took and (after := validated.get(f"validate:{scope}:{n}"))
+    ]
+    return Shares(g, v, (min(each), statistics.median(each), max(each)) if each else None)
 
 
-def _verdict(events: Sequence[Event], found: Timeline) -> Verdict:
+def _verdict(events: Sequence[Event], found: Timeline, replayed: bool) -> Verdict:
     work = work_of(events, found)
     took = max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds)
     bound, by = replay.bound(work, found.lanes)
-    two = any(hold.lane == GENERATION for hold in found.holds)
+    two = replayed and GENERATION in found.lanes
     return Verdict(took, bound, by, replays(work, found.lanes) if two else {})
 
 
 def work_of(events: Sequence[Event], found: Timeline) -> list[replay.Unit]:
-    groups = {e["task"]: e.get("needs", ()) for e in events if e["event"] == "attempt" and e.get("kind") == "group"}
+    groups = {e["task"]: e.get("needs", ()) for e in events if e.get("kind") == "group" and e["event"] == "attempt"}
     return replay.units(found.holds, groups)
-
-
-def _spread(calls: Sequence[Event], found: Timeline) -> tuple[float, float, float] | None:
-    generated: dict[tuple[str, int], float] = defaultdict(float)
-    for e in calls:
-        if e.get("round") is not None:
-            generated[e["scope"], e["round"]] += e["ended"] - e["started"]
-    validated = {
-        name: sum(piece.seconds for piece in hold.pieces if piece.what.busy)
-        for hold in found.holds
-        if hold.kind == "validate"
-        for name in hold.names
-    }
-    each = [
-        g / (g + v) for (scope, n), g in generated.items() if (v := validated.get(f"validate:{scope}:{n}", 0.0)) and g
-    ]
-    return (min(each), statistics.median(each), max(each)) if each else None
 
 
 def replays(work: Sequence[replay.Unit], lanes: Mapping[str, int]) -> dict[str, float]:
@@ -276,8 +239,7 @@ def replays(work: Sequence[replay.Unit], lanes: Mapping[str, int]) -> dict[str, 
 def what_if(events: Sequence[Event], lanes: Mapping[str, int]) -> tuple[float, float] | None:
     """What the recorded work would take with these caps, and with those that it had: seconds, estimated. None where
     nothing ran."""
-    found = timeline.of(events)
-    if found is None:
+    if (found := timeline.of(events)) is None:
         return None
     work = work_of(events, found)
     return replay.two_lanes(work, {**found.lanes, **lanes}), replay.two_lanes(work, found.lanes)

@@ -18,6 +18,7 @@ import cattrs
 from pipeline.engines import EngineError
 from pipeline.holds import Hold, What
 from pipeline.reports import machine, times, whole
+from pipeline.reports.past import Past
 from pipeline.reports.whole import Report
 from pipeline.results import write_bytes
 from pipeline.session import Session
@@ -33,17 +34,16 @@ _converter = cattrs.Converter()
 Cut = tuple[int, int, int, int]  # from and to in ms since the run's start, index of a What, index of a hold or -1
 
 
-def write(session: Session, closing: Mapping[str, Any] | None = None) -> str:
-    """Write it; where it is, for people, or why it is not there: a page that cannot be written fails no run.
-
-    closing: what will be the last event of the run that is ending."""
+def write(session: Session, past: Past) -> str:
+    """Write it; where it is, for people, or why it is not there: a page that cannot be written fails no run."""
     since = session.plan.since
     path = session.home / (SINCE if since else PATH)
     try:
-        report, found = whole.of(session, closing)
         bundle, without = _bundle(session)
         name = Path(session.plan.root).name + (f", lines changed since {since}" if since else "")
-        write_bytes(path, html(name, report, found, machine.elements(session), bundle, without))
+        write_bytes(
+            path, html(name, whole.of(session, past), past.timeline, machine.elements(session), bundle, without)
+        )
     except Exception as error:  # whatever it is: what has landed is landed
         why = error.strerror if isinstance(error, OSError) else None
         return f"page: not written: {path}: {why or f'{type(error).__name__}: {error}'}"

@@ -8,12 +8,13 @@ from typing import Any
 
 import attrs
 
-from pipeline import ledger, sandbox, timeline
+from pipeline import sandbox
 from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import Scope
 from pipeline.mutants import Score, Status, is_survivor, score
-from pipeline.reports import figures, times
+from pipeline.reports import times
+from pipeline.reports.past import Past
 from pipeline.reports.tables import table
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
@@ -210,10 +211,9 @@ def _beside(landed: Landed) -> str:
 # -- as text
 
 
-def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
+def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
     """The table of scopes, and what needs a person."""
-    events = events_of(session)
-    tokens = tokens_of(events)
+    tokens = tokens_of(past.last)
     rows = [["scope", "mutants", "survivors", "score %", "honest %", "tests", "tokens", "ending"]]
     rows += [_row(o, shown(tokens, o.scope)) for o in outcomes]
     if len(outcomes) > 1:
@@ -244,7 +244,7 @@ def text(session: Session, outcomes: Sequence[ScopeOutcome]) -> str:
             )
         said += [f"{o.scope}: the engine disagrees with a proof: {d}" for d in o.disagreements]
     said += dict.fromkeys(session.landing_notes)
-    if (why := sandbox.missing()) and any(e.get("proved") for e in events):
+    if (why := sandbox.missing()) and any(e.get("proved") for e in past.last):
         said.append(
             f"no sandbox of the system's: {why}; Node.js alone kept generated tests from files and programs, "
             "and nothing kept them from the network"
@@ -289,19 +289,6 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def events_of(session: Session) -> list[Mapping[str, Any]]:
-    """The events of the run that is ending, else of the last one in the ledger that ran anything."""
-    if session.info is not None:
-        return session.events
-    return last_run(list(ledger.events(session.ledger_path)))
-
-
-def last_run(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The events of the last run that ran anything."""
-    run = next((e["run"] for e in reversed(events) if e["event"] == "attempt" and e["lane"] is not None), "")
-    return [e for e in events if e["run"] == run]
-
-
 NOT_TOLD = "not told"
 
 
@@ -327,14 +314,12 @@ def shown(tokens: Mapping[str, int | None], scope: str) -> str:
     return NOT_TOLD if spent is None else f"{spent:,}" if scope in tokens else ""
 
 
-def lanes(session: Session) -> list[str]:
+def lanes(past: Past) -> list[str]:
     """What ran in each lane, f and the ceiling on what two lanes can gain."""
-    events = events_of(session)
-    ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
-    found = timeline.of(events)
-    if found is None:
+    events, share = past.last, past.shares
+    if share is None:
         return ["nothing to do: 0 engine runs, 0 calls"]
-    share = figures.shares(events, found)
+    ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
     built = [e for e in events if e["event"] == "build" and not e["cached"]]
     calls = sum(e["event"] == "call" and bool(e.get("started")) for e in events)
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)

@@ -8,17 +8,16 @@ from typing import Annotated, Any
 
 import attrs
 
-from pipeline import ledger
 from pipeline.equivalent import possibly_equivalent
 from pipeline.landing import Refused
 from pipeline.measuring import Baseline
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Score, is_survivor
-from pipeline.reports import changes, figures, summary
+from pipeline.reports import changes, summary
 from pipeline.reports.figures import Figures
+from pipeline.reports.past import Past
 from pipeline.results import Candidates, Landed, Proofs, find
 from pipeline.session import Session
-from pipeline.timeline import Timeline
 from pipeline.worktree import GitError
 
 
@@ -128,19 +127,15 @@ class Report:
     runs: Annotated[tuple[Run, ...], "All runs of this cache, oldest first"]
 
 
-def of(session: Session, closing: Mapping[str, Any] | None = None) -> tuple[Report, Timeline | None]:
-    """The report, and the timeline of the run that its figures are of. closing: its last event, if still unwritten."""
-    events = [*ledger.events(session.ledger_path), *([closing] if closing else ())]
-    found = figures.of(summary.last_run(events))
+def of(session: Session, past: Past) -> Report:
     outcomes = summary.all_outcomes(session)
     scopes = tuple(_scope(session, scope, o) for scope, o in zip(session.plan.scopes, outcomes, strict=True))
     tasks = tuple(TaskReport(o.scope, o.ending, o.why, o.needs_a_person) for o in changes.all_outcomes(session))
     before, after = (summary.total(each) for each in ([o.before for o in outcomes], [o.after for o in outcomes]))
-    report = Report(
+    return Report(
         1, _branch(session), Scores.of(before) if before else None, Scores.of(after) if after else None,
-        scopes, tasks, found[0] if found else None, tuple(_runs(events)),
+        scopes, tasks, past.figures, tuple(runs(past.events)),
     )  # fmt: skip
-    return report, found[1] if found else None
 
 
 def _branch(session: Session) -> str:
@@ -193,23 +188,38 @@ def _killed(mutant: Mutant, how: str) -> Killed:
     return Killed(mutant.file, mutant.line, mutant.mutator, mutant.original, mutant.replacement, how)
 
 
-def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
+def runs(events: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
     by_run: dict[str, list[Mapping[str, Any]]] = {}
     for e in events:
-        by_run.setdefault(str(e.get("run", "")), []).append(e)
-    for run, of_run in by_run.items():
-        began = next((e for e in of_run if e["event"] == "run-started"), None)
-        ended = next((e for e in of_run if e["event"] == "run-ended"), None)
-        endings = [e for e in of_run if e["event"] == "ending"]
-        calls = [e.get("tokens") or {} for e in of_run if e["event"] == "call"]
-        costs = [t.get("cost") for t in calls]
-        afters = [Score(**e["after"]) for e in endings if e.get("after")]
-        after = summary.total(afters) if len(afters) == len(endings) else None
-        yield Run(
-            run, began["at"] if began else None, ended["at"] if ended else None, ended["status"] if ended else None,
-            sum(e["event"] == "attempt" and e.get("lane") is not None for e in of_run),
-            sum(t.get(name, 0) for t in calls for name in ("fresh_input", "cache_write", "output")),
-            None if None in costs else sum(c for c in costs if c is not None),
-            sum(e["ending"] == summary.LANDED for e in endings),
-            after.survivors if after else None, after.honest if after else None,
-        )  # fmt: skip
+        by_run.setdefault(e.get("run", ""), []).append(e)
+    return (_run(run, of_run) for run, of_run in by_run.items())
+
+
+def _run(run: str, events: Sequence[Mapping[str, Any]]) -> Run:
+    began: Mapping[str, Any] = {}
+    ended: Mapping[str, Any] = {}
+    endings: list[Mapping[str, Any]] = []
+    tasks = tokens = 0
+    cost: float | None = 0.0
+    for e in events:
+        event = e["event"]
+        if event == "attempt":
+            tasks += e.get("lane") is not None
+        elif event == "call":
+            told = e.get("tokens") or {}
+            tokens += told.get("fresh_input", 0) + told.get("cache_write", 0) + told.get("output", 0)
+            paid = told.get("cost")
+            cost = None if cost is None or paid is None else cost + paid
+        elif event == "ending":
+            endings.append(e)
+        elif event == "run-started":
+            began = began or e
+        elif event == "run-ended":
+            ended = ended or e
+    afters = [Score(**e["after"]) for e in endings if e.get("after")]
+    after = summary.total(afters) if len(afters) == len(endings) else None
+    return Run(
+        run, began.get("at"), ended.get("at"), ended.get("status"), tasks, tokens, cost,
+        sum(e["ending"] == summary.LANDED for e in endings),
+        after.survivors if after else None, after.honest if after else None,
+    )  # fmt: skip
