@@ -22,7 +22,7 @@ from bench import order as orders
 from bench import page as pages
 from bench import seeing as seeings
 from bench import trees as treess
-from bench.measuring import ROOT, Row, doit, run
+from bench.measuring import ROOT, Row, doit, in_audit, run
 from bench.net import net
 from bench.plan import table
 
@@ -87,8 +87,8 @@ def audit_seconds(root: Path) -> float:
     slots: dict[int, float] = {}
     for line in (root / "cache/ledger.jsonl").read_text().splitlines():
         event = json.loads(line)
-        if event.get("audit_seconds"):
-            slots[event["slot"]] = slots.get(event["slot"], 0.0) + event["audit_seconds"]
+        if event["event"] == "attempt" and (took := in_audit(event)):
+            slots[event["slot"]] = slots.get(event["slot"], 0.0) + took
     return max(slots.values())
 
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -77,6 +78,11 @@ def peak_mib(pid: int) -> float:
         return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         return 0.0
+
+
+def in_audit(attempt: Mapping[str, Any]) -> float:
+    """Seconds that an attempt of the ledger spent in audits."""
+    return sum((end - start for _, name, start, end in attempt.get("spans", ()) if name == "audit"), 0.0)
 
 
 def doit(*args: str) -> list[str | Path]:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bench.measuring import ROOT, Ran, Row, doit, run
+from bench.measuring import ROOT, Ran, Row, doit, in_audit, run
 from pipeline.engines.stryker_net.dotnet import ALONE
 
 SHOP_NET = ROOT / "examples" / "shop-net"
@@ -86,7 +86,7 @@ def net(place: Path, pairs: int) -> list[Row]:
     for i in range(pairs):
         root = repository(place / f"ours{i}")
         baselines.append(run(doit("-n", "2", "baseline"), root, place / f"home{i}"))
-        audits.append(sum(float(e.get("audit_seconds") or 0) for e in attempts(root, "baseline")))  # one by one
+        audits.append(sum(in_audit(e) for e in attempts(root, "baseline")))  # one by one
         audits_cpu.append(sum(float(e.get("audit_cpu_seconds") or 0) for e in attempts(root, "baseline")))
         root = repository(place / f"round{i}", one_round=True)
         run(doit("-n", "1", "validate:round:1"), root, place / f"home-round{i}")  # as in a drive: measured before

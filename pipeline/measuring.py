@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,7 @@ class Measurement:
     measured: Measured
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash: all that it depends on
     cached: bool = False
-    audit_seconds: float | None = None  # wall clock; None where it was cached
-    audit_cpu_seconds: float | None = None
+    audit_cpu_seconds: float | None = None  # None where it was cached
 
 
 # The targets that tell of measurements.
@@ -111,7 +109,7 @@ class Measuring:
                 for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
                     scope = next(s for s in due if s.name == name)
                     measured = _narrowed(measured, scope)
-                    began, spent = time.monotonic(), _spent()
+                    spent = _spent()
                     if measured.outcome is Outcome.OK:
                         with account.span("phase", "audit"):
                             measured = self._audited(worktree, tree, measured, workers)
@@ -121,8 +119,7 @@ class Measuring:
                     result = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
                     if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
                         self.cache.keep(known[name], result.inputs, result)
-                    took = time.monotonic() - began
-                    done[name] = attrs.evolve(result, audit_seconds=took, audit_cpu_seconds=_spent() - spent)
+                    done[name] = attrs.evolve(result, audit_cpu_seconds=_spent() - spent)
         return done
 
     def _find_all(

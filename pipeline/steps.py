@@ -60,7 +60,7 @@ class Steps:
                 Outcome.CACHED if done.cached else m.outcome, line=_baseline_line(scope, done),
                 fields={
                     "peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail,
-                    "audit_seconds": done.audit_seconds, "audit_cpu_seconds": done.audit_cpu_seconds,
+                    "audit_cpu_seconds": done.audit_cpu_seconds,
                 },
             )  # fmt: skip
         return attempts

@@ -165,7 +165,7 @@ def _spent(events: Sequence[Event]) -> tuple[Spent, ...]:
         fresh, write, read, output = (sum([t.get(name, 0) for t in envelopes]) for name in _TOKENS)
         costs = [t.get("cost") for t in envelopes]
         cost = None if None in costs else sum([c for c in costs if c is not None])
-        measured = all([t.get("source") == "envelope" for t in envelopes])
+        measured = all(t.get("source") == "envelope" for t in envelopes)
         bought = kills[scope, round_]
         why = _nothing(made, bought, dropped.get((scope, round_), Counter()))
         found.append(Spent(scope, round_, model, len(made), fresh, write, read, output, cost, measured, bought, why))
