@@ -67,6 +67,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._line = schedule.Line(self._priorities)  # the same tasks, in order
         self._running: list[Running] = []
         self._told = False  # that it is stopping
+        self.watched = False  # somebody looks
+        self._left, self._reckon_at = 0.0, 0.0  # seconds, and when that is reckoned anew
 
     @property
     def _stopped(self) -> bool:
@@ -117,6 +119,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             self._told = True
             self.teller.say("stopping: running tasks are being ended; once more to kill them")
         sys.stdout.flush()
+        self._reckon()
         ended = self._inbox.get()
         if ended is not None:  # None: a signal came, or an extra slot is free again
             self._end(ended)
@@ -366,9 +369,15 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         doing = [live.Doing(each.slot.lane, each.start.names, each.started) for each in list(self._running)]
         done = sum(left == 0 for left in self._of_scope.values())
         scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
-        left = self._priorities.left(self._lanes.capacity)
-        said = [scopes, self._host.progress(), f"about {live.span(left)} left" if left else ""]
+        left = f"about {live.span(self._left)} left" if self._left else ""
+        said = [scopes, self._host.progress(), left]
         return live.State(self._lanes.capacity, doing, " · ".join(filter(None, said)))
+
+    def _reckon(self) -> None:
+        """The time left, for who looks: of all tasks of the plan, so not at every turn of a big one."""
+        if self.watched and (began := time.monotonic()) >= self._reckon_at:
+            self._left = self._priorities.left(self._lanes.capacity)
+            self._reckon_at = max(began + live.EVERY, began + 500 * (time.monotonic() - began))
 
     def finish(self) -> int:
         """doit's, without the end of the report: that waits for the host's summary."""

@@ -9,13 +9,15 @@ import contextlib
 import io
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import attrs
 
 MOST = 6  # tasks of a lane that are shown by name
+EVERY = 1.0  # seconds
 
 
 @attrs.frozen
@@ -47,37 +49,68 @@ def view(state: Callable[[], State | None]) -> Iterator[Any]:
     """Show it while the run goes on. Gives the stream for all that is to stand above; sys.stdout and sys.stderr are it
     meanwhile."""
     from rich.console import Console
-    from rich.live import Live
 
     console = Console(file=sys.stdout, highlight=False, markup=False)
-    above = _Above(console)
 
-    def drawn() -> Any:
+    def drawn() -> str:
         now = state()
-        return _drawn(now, time.time()) if now else ""
+        if now is None:
+            return ""
+        with console.capture() as captured:
+            console.print(_drawn(now, time.time()))
+        return captured.get()
 
-    live = Live(console=console, get_renderable=drawn, refresh_per_second=1, transient=True,
-                redirect_stdout=False, redirect_stderr=False, vertical_overflow="crop")  # fmt: skip
+    above, stop = _Above(sys.stdout, drawn), threading.Event()
+
+    def redraw() -> None:
+        with contextlib.suppress(OSError):  # the terminal has gone; the next line of the run's own meets that too
+            while not stop.wait(EVERY):
+                above.redraw()
+
+    drawing = threading.Thread(target=redraw, name="view", daemon=True)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stdout(above))
         if sys.stderr.isatty():
             stack.enter_context(contextlib.redirect_stderr(above))
-        with live:
+        drawing.start()
+        try:
             yield above
-        above.flush()
+        finally:
+            stop.set()
+            drawing.join()
+            above.end()
 
 
 class _Above(io.TextIOBase):
-    """Lines, as they are, above what is redrawn."""
+    """Lines, as they are, above what is redrawn. What was drawn last is put below them again: to draw it anew for each
+    line takes more of a core than all else that the view does."""
 
-    def __init__(self, console: Any) -> None:
-        self._console, self._rest = console, ""
+    def __init__(self, file: TextIO, drawn: Callable[[], str]) -> None:
+        self._file, self._drawn, self._lock = file, drawn, threading.RLock()
+        self._rest = self._shown = ""
 
     def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            self._console.out(line, highlight=False)
+        with self._lock:
+            lines, newline, self._rest = (self._rest + text).rpartition("\n")
+            if newline:
+                self._put(lines + newline + self._shown)
         return len(text)
+
+    def redraw(self) -> None:
+        now = self._drawn()
+        with self._lock:
+            gone, self._shown = _gone(self._shown), now
+            self._put(now, gone)
+
+    def _put(self, text: str, gone: str | None = None) -> None:
+        self._file.write((_gone(self._shown) if gone is None else gone) + text)
+        self._file.flush()
+
+    def end(self) -> None:
+        """What was drawn is gone, and what is not a whole line stands there as it is."""
+        with self._lock:
+            rest, gone, self._rest, self._shown = self._rest, _gone(self._shown), "", ""
+            self._put(rest, gone)
 
     def flush(self) -> None:
         """What is not a whole line yet waits for its end: it would stand in the way of what is redrawn."""
@@ -86,11 +119,12 @@ class _Above(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        return int(self._console.file.fileno())
+        return self._file.fileno()
 
-    def close(self) -> None:
-        if self._rest:
-            self.write("\n")
+
+def _gone(shown: str) -> str:
+    """What takes it off a terminal again, whose cursor stands below it."""
+    return "\r\x1b[2K" + "\x1b[1A\x1b[2K" * shown.count("\n") if shown else ""
 
 
 def _drawn(state: State, now: float) -> Any:

@@ -102,7 +102,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                 if isinstance(outfile, str):
                     outfile = stack.enter_context(Path(outfile).open("w", encoding="utf-8"))
                 report = self.reporters[reporter] if isinstance(reporter, str) else reporter
-                if live.wanted(outfile, telling.for_people(report), verbosity):
+                watched = live.wanted(outfile, telling.for_people(report), verbosity)
+                if watched:
                     outfile = watching.enter_context(live.view(lambda: looked[0].look() if looked else None))
                 self.outstream = outfile
                 if isinstance(report, type):
@@ -111,6 +112,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                     self.dep_manager, report, continue_, always, Stream(verbosity, force_verbosity),
                     host=host, plan=selected, lanes=lanes, memory=memory, signals=signals, inbox=inbox,
                 )  # fmt: skip
+                lanes_runner.watched = watched
                 looked.append(lanes_runner)
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:

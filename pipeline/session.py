@@ -76,6 +76,7 @@ class Session:
         self._worktrees: Worktrees | None = None  # while it is open
         self._branch: Branch | None = None
         self._tokens, self._cost = 0, 0.0  # of the calls for tests
+        self._kills = 0  # of this run
 
     # -- what the plan stands on
 
@@ -405,8 +406,7 @@ class Session:
 
     def progress(self) -> str:
         """Kills, tokens and cost so far, the last two beside their budget."""
-        kills = sum(e.get("killed") or 0 for e in list(self.events) if e["event"] == "attempt")
-        budget = self.plan.generate.budget
+        kills, budget = self._kills, self.plan.generate.budget
         most = f" of {budget.tokens:,}" if budget.tokens else ""
         said = [f"{kills} kills" if kills or self.plan.scopes else ""]
         said.append(f"{self._tokens:,}{most} tokens" if self._tokens or most else "")
@@ -416,6 +416,8 @@ class Session:
 
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)
+        killed = event.get("killed")
+        self._kills += killed if isinstance(killed, int) else 0
         peak = event.get("peak_bytes")
         if isinstance(peak, int) and event.get("kind") != "task" and peak > (self.engine_peak_bytes or 0):
             write_bytes(self._peak, str(peak).encode())
