@@ -138,7 +138,7 @@ def _drawn(state: State, now: float) -> Any:
     for lane, slots in state.capacity.items():
         doing = sorted((each for each in state.doing if each.lane == lane), key=lambda each: each.since)
         shown.add_row(Text(lane, style="bold"), Text(f"{len(doing)}/{slots}"), _one_line(_listed(doing, now)))
-    shown.add_row("", "", _one_line(state.line))
+    shown.add_row("", "", state.line)
     return shown
 
 
