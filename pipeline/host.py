@@ -147,8 +147,8 @@ class Host(Protocol):
     def estimate(self, task: str) -> float | None:
         """Seconds that the task is expected to take; None: no idea."""
 
-    def progress(self) -> str:
-        """What has come of it so far, in a few words."""
+    def progress(self) -> Sequence[str]:
+        """What has come of it so far, each in a few words."""
 
     def record(self, event: Mapping[str, object]) -> None:
         """One for each attempt that ended, and for each task that was up to date. Times are time.time()'s."""

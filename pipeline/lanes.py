@@ -370,8 +370,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         done = sum(left == 0 for left in self._of_scope.values())
         scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
         left = f"about {live.span(self._left)} left" if self._left else ""
-        said = [scopes, self._host.progress(), left]
-        return live.State(self._lanes.capacity, doing, " · ".join(filter(None, said)))
+        said = [scopes, *self._host.progress(), left]
+        return live.State(self._lanes.capacity, doing, [each for each in said if each])
 
     def _reckon(self) -> None:
         """The time left, for who looks: of all tasks of the plan, so not at every turn of a big one."""

@@ -18,6 +18,7 @@ import attrs
 
 MOST = 6  # tasks of a lane that are shown by name
 EVERY = 1.0  # seconds
+_UNBROKEN = "\ue000"  # a space that no line ends at: to rich every other one is as good as any
 
 
 @attrs.frozen
@@ -35,7 +36,7 @@ class State:
 
     capacity: Mapping[str, int]
     doing: Sequence[Doing]
-    line: str  # scopes done, kills, tokens, time left
+    said: Sequence[str]  # scopes done, kills, tokens, time left
 
 
 def wanted(outfile: Any, console: bool, verbosity: int | None) -> bool:
@@ -58,7 +59,7 @@ def view(state: Callable[[], State | None]) -> Iterator[Any]:
             return ""
         with console.capture() as captured:
             console.print(_drawn(now, time.time()))
-        return captured.get()
+        return captured.get().replace(_UNBROKEN, " ")
 
     above, stop = _Above(sys.stdout, drawn), threading.Event()
 
@@ -138,7 +139,7 @@ def _drawn(state: State, now: float) -> Any:
     for lane, slots in state.capacity.items():
         doing = sorted((each for each in state.doing if each.lane == lane), key=lambda each: each.since)
         shown.add_row(Text(lane, style="bold"), Text(f"{len(doing)}/{slots}"), _one_line(_listed(doing, now)))
-    shown.add_row("", "", state.line)
+    shown.add_row("", "", " · ".join(each.replace(" ", _UNBROKEN) for each in state.said))
     return shown
 
 

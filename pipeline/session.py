@@ -404,7 +404,7 @@ class Session:
         self.events.append({"event": event, **fields})
         self.ledger.write(event, **fields)
 
-    def progress(self) -> str:
+    def progress(self) -> Sequence[str]:
         """Kills, tokens and cost so far, the last two beside their budget."""
         kills, budget = self._kills, self.plan.generate.budget
         most = f" of {budget.tokens:,}" if budget.tokens else ""
@@ -412,7 +412,7 @@ class Session:
         said.append(f"{self._tokens:,}{most} tokens" if self._tokens or most else "")
         most = f" of {budget.cost:.2f}" if budget.cost else ""
         said.append(f"{self._cost:.2f}{most} USD" if self._cost or most else "")
-        return " · ".join(filter(None, said))
+        return [each for each in said if each]
 
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)

@@ -72,4 +72,4 @@ def test_many_tasks_are_counted_and_times_are_short() -> None:
     assert text.startswith("baseline:0 0 s · baseline:1 1 s") and text.endswith("2 more")
     assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0) == "a and 2 more 1:00 min"
     assert [live.span(s) for s in (-1, 59.9, 61, 3600, 7384)] == ["0 s", "59 s", "1:01 min", "1:00 h", "2:03 h"]
-    assert State({}, (), "").line == ""
+    assert State({}, (), ()).said == ()

@@ -64,8 +64,8 @@ class Lab:
     def estimate(self, task: str) -> float | None:
         return self.estimates.get(task)
 
-    def progress(self) -> str:
-        return ""
+    def progress(self) -> Sequence[str]:
+        return ()
 
     def record(self, event: Mapping[str, object]) -> None:
         json.dumps(event)

@@ -118,8 +118,9 @@ def _page(name: str, report: Report, without: str) -> dict[str, Any]:
     for i, scope in enumerate(report.scopes):
         said = _converter.unstructure(attrs.evolve(scope, tests=(), survivors=()))
         scopes.append({**said, "at": i, "tests": len(scope.tests), "survivors": len(scope.survivors)})
-    figures = _converter.unstructure(attrs.evolve(report.figures, scopes={})) if report.figures else None
-    said = [*times.shares(report.figures.shares), *times.verdict(report.figures.verdict)] if report.figures else []
+    told = report.figures
+    figures = _converter.unstructure(attrs.evolve(told, scopes={})) if told else None
+    said = [*times.shares(told.shares), *times.verdict(told.verdict, told.shares)] if told else []
     return {
         "project": name,
         "made": time.time(),

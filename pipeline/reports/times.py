@@ -17,7 +17,7 @@ def text(figures: Figures) -> list[str]:
     said = [f"Where the time went, {figures.wall:.1f} s by the clock{_killed(figures)}:", ""]
     for lane in figures.lanes:
         said.append(f"{lane.name}: {lane.slots} slots × {figures.wall:.1f} s = {lane.seconds:.1f} s")
-        said += table(list(_shown(lane.rows, lane.seconds)), left=(0, 3))
+        said += table(list(_shown(lane.rows, lane.seconds)), left=(2, 3))
         said.append("")
     together = sorted(figures.together.items(), key=lambda item: -item[1])
     said.append("at work by the clock: " + ", ".join(f"{lanes} {seconds:.1f} s" for lanes, seconds in together))
@@ -28,7 +28,7 @@ def text(figures: Figures) -> list[str]:
     said += ["", *_scopes(figures.scopes)]
     if figures.spent:
         said += ["", *_tokens(figures.spent)]
-    return [*said, "", *shares(figures.shares), *verdict(figures.verdict)]
+    return [*said, "", *shares(figures.shares), *verdict(figures.verdict, figures.shares)]
 
 
 def _killed(figures: Figures) -> str:
@@ -38,10 +38,12 @@ def _killed(figures: Figures) -> str:
 def _shown(rows: Sequence[Row], whole: float) -> Iterable[list[str]]:
     for sort in _SORTS:
         of = [row for row in rows if row.sort == sort]
-        for row in of[:MOST]:
+        shown = [row for row in of[:MOST] if row.seconds >= 0.05]
+        for row in shown:
             yield [f"  {row.seconds:.1f} s", f"{row.seconds / whole:.1%}", sort, _named(row)]
-        if rest := sum(row.seconds for row in of[MOST:]):
-            yield [f"  {rest:.1f} s", f"{rest / whole:.1%}", sort, f"{len(of) - MOST} more"]
+        if more := of[len(shown) :]:
+            rest = sum(row.seconds for row in more)
+            yield [f"  {rest:.1f} s", f"{rest / whole:.1%}", sort, f"{len(more)} more"]
 
 
 def _named(row: Row) -> str:
@@ -119,7 +121,7 @@ def shares(of: Shares) -> list[str]:
     return said
 
 
-def verdict(of: Verdict) -> list[str]:
+def verdict(of: Verdict, share: Shares) -> list[str]:
     """What the two lanes and their order were worth."""
     said = [f"it took {of.took:.1f} s; no order is faster than {of.bound:.1f} s ({of.bound_by})"]
     if of.replays:
@@ -128,7 +130,8 @@ def verdict(of: Verdict) -> list[str]:
         said += [f"  {seconds:8.1f} s  {policy}" for policy, seconds in of.replays.items()]
         coupled = next(seconds for policy, seconds in of.replays.items() if policy.startswith("coupled"))
         first = of.replays[FIRST_COME]
+        most = f"; the ceiling was {share.f * coupled:.1f}" if share.f is not None else ""
         said.append(
-            f"two lanes saved {coupled - best:.1f} s of {coupled:.1f}; their order {first - best:.1f} s of them"
+            f"two lanes saved {coupled - best:.1f} s of {coupled:.1f}; their order {first - best:.1f} s of them{most}"
         )
     return said
