@@ -18,6 +18,7 @@ from pipeline.holds import Hold
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.priorities import Priorities, Work
 
+KIND = "kind "  # before a kind, as the ledger tells a need of all of it
 _MERGE = "the merge lock"  # as a path that landings write
 
 
@@ -38,37 +39,37 @@ class Unit(NamedTuple):
 def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Unit]:
     """What ran, as work that can be done again. groups: names that stand for others, as the ledger tells them."""
     of_task: dict[str, str] = {}
-    taken: set[str] = set()
     of_kind: dict[str, list[str]] = defaultdict(list)
-    names = []
+    names: dict[str, Hold] = {}
     for hold in holds:
         name = hold.names[0]
-        name = name if name not in taken else f"{name}@{hold.start}"
-        taken.add(name)
-        names.append(name)
+        if name in names:
+            name = f"{name}@{hold.start}"
+        names[name] = hold
         for each in hold.names:
             of_task.setdefault(each, name)
-        of_kind[f"kind {hold.kind}"].append(name)
+        of_kind[hold.kind].append(name)
     barriers: dict[str, Unit] = {}
 
     def unit_of(need: str) -> str | None:
         """The unit that a need stands for; a group, or a kind, is a unit without work that needs its members."""
         if need in of_task:
             return of_task[need]
-        members = of_kind.get(need) or groups.get(need)
+        of = of_kind.get(need.removeprefix(KIND)) if need.startswith(KIND) else None
+        members = of or groups.get(need)
         if members is None:
             return None  # it was up to date
         if need not in barriers:
             barriers[need] = Unit(need, None, 0.0)
-            resolved = {each if need in of_kind else unit_of(each) for each in members}
-            barriers[need] = Unit(need, None, 0.0, frozenset(each for each in resolved if each))
+            resolved = {each if of else unit_of(each) for each in members}
+            barriers[need] = Unit(need, None, 0.0, frozenset([each for each in resolved if each]))
         return need
 
     work = []
     expected: dict[str, str] = {}  # name of a leg -> the unit before it
     none: frozenset[str] = frozenset()
     merge = frozenset([_MERGE])
-    for name, hold in zip(names, holds, strict=True):
+    for name, hold in names.items():
         needs = {found for need in hold.needs if (found := of_task.get(need) or unit_of(need)) and found != name}
         if expected and (leg := expected.pop(hold.names[0], None)) is not None:
             needs.add(leg)

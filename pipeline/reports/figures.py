@@ -25,7 +25,7 @@ MOST_REPLAYED = 1000  # tasks; the cost grows with the square: 1.7 s of CPU for 
 Event = Mapping[str, Any]
 
 
-@attrs.frozen
+@attrs.define  # a long run has 100,000 of them, and a frozen one takes three times as long to make
 class Row:
     """Seconds of one thing that slots, or a scope, did or waited for."""
 
@@ -43,7 +43,7 @@ class Lane:
     rows: tuple[Row, ...]  # the most first
 
 
-@attrs.frozen
+@attrs.define
 class Spent:
     """What the calls of one scope, round and model cost, by the providers' envelopes."""
 
@@ -140,8 +140,8 @@ def _worked(row: Row) -> bool:
 
 
 def _rows(sums: Mapping[What, float]) -> tuple[Row, ...]:
-    rows = [Row(what.sort, what.label, what.cause, seconds) for what, seconds in sums.items() if seconds > 0]
-    return tuple(sorted(rows, key=lambda row: (-row.seconds, row.label, row.cause)))
+    ordered = sorted([(-seconds, what.label, what.cause, what.sort) for what, seconds in sums.items() if seconds > 0])
+    return tuple([Row(sort, label, cause, -seconds) for seconds, label, cause, sort in ordered])
 
 
 # -- tokens
@@ -150,36 +150,43 @@ def _rows(sums: Mapping[What, float]) -> tuple[Row, ...]:
 def _spent(events: Sequence[Event]) -> tuple[Spent, ...]:
     kills: Counter[tuple[str, int | None]] = Counter()
     dropped: dict[tuple[str, int | None], Counter[str]] = defaultdict(Counter)
-    calls: dict[tuple[str, int | None, str | None], list[Event]] = defaultdict(list)
+    found: dict[tuple[str, int | None, str | None], Spent] = {}
+    failed: dict[tuple[str, int | None, str | None], list[str]] = defaultdict(list)
+    well = str(Outcome.OK)
     for e in events:
         event = e["event"]
         if event == "call":
-            calls[e["scope"], e.get("round"), e.get("model")].append(e)
+            key = e["scope"], e.get("round"), e.get("model")
+            spent = found.get(key)
+            if spent is None:
+                spent = found[key] = Spent(*key, 0, 0, 0, 0, 0, 0.0, True, 0, "")
+            spent.calls += 1
+            told = (e.get("tokens") or {}).get
+            spent.fresh_input += told("fresh_input", 0)
+            spent.cache_write += told("cache_write", 0)
+            spent.cache_read += told("cache_read", 0)
+            spent.output += told("output", 0)
+            cost = told("cost")
+            spent.cost = None if cost is None or spent.cost is None else spent.cost + cost
+            if told("source") != "envelope":
+                spent.measured = False
+            if e["outcome"] != well:
+                failed[key].append(e["outcome"])
         elif event == "candidate-dropped":
             dropped[e["scope"], e.get("round")][e["outcome"]] += 1
         elif event == "attempt" and e.get("killed") and e.get("kind") == "validate":
             kills[e["scope"], e.get("round")] += e["killed"]
-    found = []
-    for (scope, round_, model), made in sorted(calls.items(), key=lambda item: (item[0][0], str(item[0][1:]))):
-        envelopes = [e.get("tokens") or {} for e in made]
-        fresh, write, read, output = (sum([t.get(name, 0) for t in envelopes]) for name in _TOKENS)
-        costs = [t.get("cost") for t in envelopes]
-        cost = None if None in costs else sum([c for c in costs if c is not None])
-        measured = all(t.get("source") == "envelope" for t in envelopes)
-        bought = kills[scope, round_]
-        why = _nothing(made, bought, dropped.get((scope, round_), Counter()))
-        found.append(Spent(scope, round_, model, len(made), fresh, write, read, output, cost, measured, bought, why))
-    return tuple(found)
+    for key, spent in found.items():
+        spent.kills = kills.get(key[:2], 0)
+        spent.nothing_for = _nothing(spent, failed.get(key, ()), dropped.get(key[:2], Counter()))
+    return tuple([found[key] for key in sorted(found, key=lambda key: (key[0], str(key[1:])))])
 
 
-_TOKENS = ("fresh_input", "cache_write", "cache_read", "output")
-
-
-def _nothing(made: Sequence[Event], kills: int, dropped: Counter[str]) -> str:
+def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str]) -> str:
     """Why calls bought nothing; "" where they did, and where what they bought is no kill: an agent's draft."""
-    if all(e["outcome"] != Outcome.OK for e in made):
-        return f"the calls ended as {', '.join(sorted({e['outcome'] for e in made}))}"
-    if kills or made[0].get("round") is None:
+    if len(failed) == spent.calls:
+        return f"the calls ended as {', '.join(sorted(set(failed)))}"
+    if spent.kills or spent.round is None:
         return ""
     if dropped:
         return f"the candidates were dropped: {', '.join(f'{n} {outcome}' for outcome, n in dropped.most_common())}"
