@@ -51,7 +51,7 @@ def view(state: Callable[[], State | None]) -> Iterator[Any]:
     meanwhile."""
     from rich.console import Console
 
-    console = Console(file=sys.stdout, highlight=False, markup=False)
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
 
     def drawn() -> str:
         now = state()
@@ -59,7 +59,9 @@ def view(state: Callable[[], State | None]) -> Iterator[Any]:
             return ""
         with console.capture() as captured:
             console.print(_drawn(now, time.time()))
-        return captured.get().replace(_UNBROKEN, " ")
+        lines = captured.get().replace(_UNBROKEN, " ").splitlines()
+        # No cursor goes up further than the screen.
+        return "".join(f"{line.rstrip()}\n" for line in lines[: max(1, console.height - 1)])
 
     above, stop = _Above(sys.stdout, drawn), threading.Event()
 
@@ -132,21 +134,23 @@ def _drawn(state: State, now: float) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    def _one_line(text: str) -> Any:
-        return Text(text, overflow="ellipsis", no_wrap=True)
-
     shown = Table.grid(padding=(0, 2))
     for lane, slots in state.capacity.items():
         doing = sorted((each for each in state.doing if each.lane == lane), key=lambda each: each.since)
-        shown.add_row(Text(lane, style="bold"), Text(f"{len(doing)}/{slots}"), _one_line(_listed(doing, now)))
-    shown.add_row("", "", " · ".join(each.replace(" ", _UNBROKEN) for each in state.said))
+        shown.add_row(Text(lane, style="bold"), Text(f"{len(doing)}/{slots}"), _wrapped(_listed(doing, now)))
+    shown.add_row("", "", _wrapped(state.said))
     return shown
 
 
-def _listed(doing: Sequence[Doing], now: float) -> str:
+def _wrapped(items: Sequence[str]) -> str:
+    """No line ends within an item."""
+    return " · ".join(each.replace(" ", _UNBROKEN) for each in items)
+
+
+def _listed(doing: Sequence[Doing], now: float) -> list[str]:
     named = [f"{_named(each.names)} {span(now - each.since)}" for each in doing[:MOST]]
     more = [f"{len(doing) - MOST} more"] if len(doing) > MOST else []
-    return " · ".join([*named, *more]) or "idle"
+    return [*named, *more] or ["idle"]
 
 
 def _named(names: Sequence[str]) -> str:

@@ -68,8 +68,8 @@ def test_whoever_is_no_terminal_or_asks_for_quiet_gets_lines_alone(project: Path
 
 def test_many_tasks_are_counted_and_times_are_short() -> None:
     doing = [Doing("validation", (f"baseline:{n}",), 100 - n) for n in range(8)]
-    text = live._listed(doing, 100.0)
+    text = " · ".join(live._listed(doing, 100.0))
     assert text.startswith("baseline:0 0 s · baseline:1 1 s") and text.endswith("2 more")
-    assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0) == "a and 2 more 1:00 min"
+    assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0) == ["a and 2 more 1:00 min"]
     assert [live.span(s) for s in (-1, 59.9, 61, 3600, 7384)] == ["0 s", "59 s", "1:01 min", "1:00 h", "2:03 h"]
     assert State({}, (), ()).said == ()
