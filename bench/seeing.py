@@ -6,6 +6,7 @@ is the same run at a terminal that is told to be dumb.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import json
 import os
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 from bench.measuring import at_a_terminal, doit, run
+from pipeline import live
 
 EVENTS = 100_000
 TASKS = 300
@@ -109,6 +111,12 @@ def project(root: Path, tasks: int) -> Path:
 
 
 def view(place: Path) -> None:
+    each, line = drawing()
+    print(
+        f"the view: {each * 1000:.2f} ms of CPU to draw it, once a second, {line * 1e6:.0f} µs for a line above it: "
+        f"{each / live.EVERY + 20 * line:.2%} of a core at ten tasks a second (asked: under 1)",
+        flush=True,
+    )
     root = project(place / "p", TASKS)
     for _ in range(3):
         seen, seconds = _seen(root, "xterm")
@@ -118,6 +126,26 @@ def view(place: Path) -> None:
             f"{(seen - dumb) / seconds:.2%} of a core",
             flush=True,
         )
+
+
+def drawing(times: int = 200) -> tuple[float, float]:
+    """CPU seconds of one drawing of twelve tasks in two lanes, and of a line that is written above it."""
+    lanes = {"validation": 4, "generation": 8}
+    doing = [
+        live.Doing(lane, (f"{lane}:src/{n}.js:1",), float(n)) for lane, slots in lanes.items() for n in range(slots)
+    ]
+    state = live.State(lanes, doing, ["3 of 40 scopes", "12 kills", "1,000 tokens", "about 3:00 min left"])
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        above = live.Above(nowhere, live.drawing(lambda: state))
+        above.redraw()  # rich is loaded
+        began = time.process_time()
+        for _ in range(times):
+            above.redraw()
+        each = (time.process_time() - began) / times
+        began = time.process_time()
+        for _ in range(10 * times):
+            above.write(".  task\n")
+        return each, (time.process_time() - began) / (10 * times)
 
 
 def _seen(root: Path, term: str) -> tuple[float, float]:

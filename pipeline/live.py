@@ -49,6 +49,29 @@ def wanted(outfile: Any, console: bool, verbosity: int | None) -> bool:
 def view(state: Callable[[], State | None]) -> Iterator[Any]:
     """Show it while the run goes on. Gives the stream for all that is to stand above; sys.stdout and sys.stderr are it
     meanwhile."""
+    above, stop = Above(sys.stdout, drawing(state)), threading.Event()
+
+    def redraw() -> None:
+        with contextlib.suppress(OSError):  # the terminal has gone; the next line of the run's own meets that too
+            while not stop.wait(EVERY):
+                above.redraw()
+
+    thread = threading.Thread(target=redraw, name="view", daemon=True)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.redirect_stdout(above))
+        if sys.stderr.isatty():
+            stack.enter_context(contextlib.redirect_stderr(above))
+        thread.start()
+        try:
+            yield above
+        finally:
+            stop.set()
+            thread.join()
+            above.end()
+
+
+def drawing(state: Callable[[], State | None]) -> Callable[[], str]:
+    """What draws it, for a terminal that standard output is at: lines, each whole; none while there is no state."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
@@ -63,28 +86,10 @@ def view(state: Callable[[], State | None]) -> Iterator[Any]:
         # No cursor goes up further than the screen.
         return "".join(f"{line.rstrip()}\n" for line in lines[: max(1, console.height - 1)])
 
-    above, stop = _Above(sys.stdout, drawn), threading.Event()
-
-    def redraw() -> None:
-        with contextlib.suppress(OSError):  # the terminal has gone; the next line of the run's own meets that too
-            while not stop.wait(EVERY):
-                above.redraw()
-
-    drawing = threading.Thread(target=redraw, name="view", daemon=True)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.redirect_stdout(above))
-        if sys.stderr.isatty():
-            stack.enter_context(contextlib.redirect_stderr(above))
-        drawing.start()
-        try:
-            yield above
-        finally:
-            stop.set()
-            drawing.join()
-            above.end()
+    return drawn
 
 
-class _Above(io.TextIOBase):
+class Above(io.TextIOBase):
     """Lines, as they are, above what is redrawn. What was drawn last is put below them again: to draw it anew for each
     line takes more of a core than all else that the view does."""
 
