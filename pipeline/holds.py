@@ -177,3 +177,35 @@ def _nested(start: float, end: float, plain: What, cuts: Sequence[tuple[float, f
     for left, right in itertools.pairwise(edges):
         over = [cut for cut in cuts if cut[0] <= left and cut[1] >= right]
         yield Piece(left, right, max(over, key=lambda cut: (cut[0], -cut[1]))[2] if over else plain)
+
+
+class Stretches:
+    """Stretches of time, added in order; how much of a span they cover, in the time of a search."""
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+        self._before = [0.0]  # seconds of all stretches before each
+
+    def add(self, start: float, end: float) -> None:
+        if self._ends and self._ends[-1] == start:
+            self._ends[-1] = end
+            self._before[-1] += end - start
+        else:
+            self._starts.append(start)
+            self._ends.append(end)
+            self._before.append(self._before[-1] + end - start)
+
+    def within(self, start: float, end: float) -> float:
+        return max(0.0, self._until(end) - self._until(start)) if self._ends and self._ends[-1] > start else 0.0
+
+    def between(self, start: float, end: float) -> Iterator[tuple[float, float]]:
+        """Those that lie in a span, cut to it."""
+        for i in range(bisect.bisect_right(self._ends, start), len(self._starts)):
+            if self._starts[i] >= end:
+                return
+            yield max(start, self._starts[i]), min(end, self._ends[i])
+
+    def _until(self, moment: float) -> float:
+        i = bisect.bisect_right(self._starts, moment)
+        return self._before[i] - (max(0.0, self._ends[i - 1] - moment) if i else 0.0)
