@@ -275,7 +275,7 @@ export class Exploration {
     this.effort += 1 + work / VISITS;
     for (const id of reached) this.reached.add(id);
     for (const id of endless) this.#loops(id);
-    if (outcome.kind === 'hint') return void this.#next.push(...follow(program, outcome));
+    if (outcome.kind === 'hint') return void this.#next.push(...this.#follow(program, outcome));
     if (!isPresentable(outcome)) {
       if (kills.length && !unstable && isPresentable(outcome, true) && this.variations.isSane(program))
         this.#hollow.push({ program, kills });
@@ -290,6 +290,12 @@ export class Exploration {
     if (unstable) return kills.forEach((id) => this.unstable.add(id));
     this.#note(program, kills, !this.#isLastResort && this.variations.isSane(program));
     return undefined;
+  }
+
+  #follow(program, outcome) {
+    if (outcome.hint !== 'members') return follow(program, outcome);
+    this.variations.learnMade(program, outcome.members);
+    return this.variations.looksAt(program);
   }
 
   #note(program, kills, isSane) {

@@ -33,11 +33,28 @@ export function judge(program, run) {
   } catch (error) {
     if (!(error instanceof Unprintable)) throw error;
   }
+  if (typeof value === 'function' && program.observe.k === 'call')
+    return { kind: 'hint', hint: 'members', members: [{ name: '', call: true }, ...methodsOf(value)] };
   if (program.observe.k === 'spread' || value === null || typeof value !== 'object')
     return { kind: 'bad', why: 'no literal says it' };
   if (value instanceof Error) return { kind: 'hint', hint: 'message' };
   if (typeof value[Symbol.iterator] === 'function') return { kind: 'hint', hint: 'list' };
+  const members = program.observe.k === 'call' ? methodsOf(value) : [];
+  if (members.some((m) => m.call)) return { kind: 'hint', hint: 'members', members };
   return Object.keys(value).length ? { kind: 'hint', hint: 'record' } : { kind: 'bad', why: 'no literal says it' };
+}
+
+/** What can be called or looked at on a value that a call returned: its own and those of its prototypes. */
+function methodsOf(value) {
+  const found = new Map();
+  const isBase = (at) => at === null || [Object.prototype, Function.prototype].includes(at);
+  for (let at = value; !isBase(at); at = Object.getPrototypeOf(at)) {
+    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (/^(constructor|prototype|length|name|arguments|caller|_.*)$/.test(name) || found.has(name)) continue;
+      found.set(name, typeof descriptor.value === 'function');
+    }
+  }
+  return [...found].slice(0, 30).map(([name, call]) => ({ name, call, isStatic: false, makesOne: false }));
 }
 
 /** Would the test that asserts `outcome` fail on this run, by an assertion or an exception out of the code under test? */

@@ -1,6 +1,6 @@
 /**
  * Loads the project's modules, as often as asked, each time with state of their own. The one place that knows how
- * modules are loaded: ES modules through node:vm, CommonJS through require with the project's cache emptied.
+ * modules are loaded: ES modules through node:vm, CommonJS as functions of `require`, `module` and `exports`.
  */
 
 import fs from 'node:fs';
@@ -9,17 +9,26 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import vm from 'node:vm';
 
+const foreign = new Map(); // url → namespace: packages and built-ins are shared by all instances of all loaders
+
 export class Loader {
   #root;
   #files;
-  #sources = new Map(); // url → { text, cachedData }
-  #foreign = new Map(); // url → namespace: packages and built-ins are shared by all instances
+  #code;
+  #targets;
+  #functions = new Map(); // file → the compiled CommonJS wrapper
+  #instead;
 
-  /** root: absolute path of the project. files: what programs may name. texts: file → source other than the file's. */
-  constructor(root, files, texts = {}) {
+  /**
+   * root: absolute path of the project. files: what programs may name. code: file → { text, format } of the project's
+   * modules; targets: file → specifier → file. instead: (specifier) → exports of a stand-in for a package, or undefined.
+   */
+  constructor(root, files, code, targets, instead = () => undefined) {
     this.#root = fs.realpathSync(root) + path.sep;
     this.#files = files;
-    for (const [file, text] of Object.entries(texts)) this.#sources.set(this.#url(file), { text });
+    this.#code = code;
+    this.#targets = targets;
+    this.#instead = instead;
   }
 
   #url(file) {
@@ -28,48 +37,56 @@ export class Loader {
 
   /** A fresh instance of the whole project: file → namespace. Throws what a module throws as it loads. */
   async instance() {
-    this.#forgetCommonJs();
-    const modules = new Map();
+    const made = { modules: new Map(), commonJs: new Map() };
     const namespaces = {};
     for (const file of this.#files) {
-      const url = this.#url(file);
-      if (!fs.existsSync(fileURLToPath(url))) continue;
-      const module = await this.#module(url, modules);
-      if (module.status === 'unlinked')
-        await module.link((specifier, from) => this.#link(specifier, from.identifier, modules));
-      if (module.status !== 'evaluated') await module.evaluate();
-      namespaces[file] = module.namespace;
+      if (file in this.#code) namespaces[file] = await this.load(file, made);
     }
     return namespaces;
   }
 
-  async #link(specifier, from, modules) {
-    if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return this.#module(specifier, modules);
-    return this.#module(import.meta.resolve(specifier, from), modules);
+  /** The namespace of one module; those it needs are kept in `made`. */
+  async load(file, made = { modules: new Map(), commonJs: new Map() }) {
+    const module = await this.#module(file, made);
+    if (module.status === 'unlinked') await module.link((specifier, from) => this.#link(specifier, from, made));
+    if (module.status !== 'evaluated') await module.evaluate();
+    return module.namespace;
   }
 
-  async #module(url, modules) {
-    const known = modules.get(url);
+  async #link(specifier, { identifier }, made) {
+    const from = identifier;
+    const file = this.#targets[from]?.[specifier];
+    if (file) return this.#module(file, made);
+    const stand = this.#instead(specifier);
+    if (stand) return this.#wrap(`instead of ${specifier}`, stand, made);
+    if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return this.#package(specifier, made);
+    return this.#package(import.meta.resolve(specifier, this.#url(from)), made);
+  }
+
+  async #module(file, made) {
+    const known = made.modules.get(file);
     if (known) return known;
-    const module = this.#isOurs(url) ? this.#compile(url, modules) : this.#wrap(url, await this.#import(url));
-    modules.set(url, module);
+    const { format } = this.#code[file];
+    const module =
+      format === 'module'
+        ? this.#compile(file, made)
+        : this.#wrap(file, namespaceOf(this.#require(file, made)), made);
+    made.modules.set(file, module);
     return module;
   }
 
-  #compile(url, modules) {
-    if (!this.#isEsm(url)) return this.#wrap(url, commonJsNamespace(createRequire(url)(fileURLToPath(url))));
-    let source = this.#sources.get(url);
-    if (!source) this.#sources.set(url, (source = { text: fs.readFileSync(fileURLToPath(url), 'utf8') }));
+  #compile(file, made) {
+    const source = this.#code[file];
+    const url = this.#url(file);
     const module = new vm.SourceTextModule(source.text, {
-      identifier: url,
+      identifier: file,
       cachedData: source.cachedData,
       initializeImportMeta: (meta) => {
         Object.assign(meta, { url, filename: fileURLToPath(url), dirname: path.dirname(fileURLToPath(url)) });
       },
       importModuleDynamically: async (specifier) => {
-        const target = await this.#link(specifier, url, modules);
-        if (target.status === 'unlinked')
-          await target.link((inner, from) => this.#link(inner, from.identifier, modules));
+        const target = await this.#link(specifier, { identifier: file }, made);
+        if (target.status === 'unlinked') await target.link((inner, from) => this.#link(inner, from, made));
         if (target.status !== 'evaluated') await target.evaluate();
         return target;
       },
@@ -78,54 +95,60 @@ export class Loader {
     return module;
   }
 
-  #wrap(url, namespace) {
+  /** module.exports of a CommonJS file, evaluated once an instance. */
+  #require(file, made) {
+    const known = made.commonJs.get(file);
+    if (known) return known.exports;
+    const module = { exports: {}, id: file, filename: path.join(this.#root, file), loaded: false, children: [] };
+    made.commonJs.set(file, module);
+    if (!this.#functions.has(file)) {
+      const names = ['exports', 'require', 'module', '__filename', '__dirname'];
+      const text = this.#code[file].text.replace(/^#!/, '//');
+      this.#functions.set(file, vm.compileFunction(text, names, { filename: module.filename }));
+    }
+    const real = createRequire(this.#url(file));
+    const require = (specifier) => {
+      const target = this.#targets[file]?.[specifier];
+      if (target) {
+        if (this.#code[target].format === 'module') throw new Error(`${file} requires ${target}, an ES module`);
+        return this.#require(target, made);
+      }
+      const stand = this.#instead(specifier);
+      return stand ? (stand.default ?? stand) : real(specifier);
+    };
+    Object.assign(require, { resolve: real.resolve, cache: {}, main: undefined });
+    const { exports, filename } = module;
+    Reflect.apply(this.#functions.get(file), exports, [exports, require, module, filename, path.dirname(filename)]);
+    module.loaded = true;
+    return module.exports;
+  }
+
+  #wrap(name, namespace, made) {
+    const known = made.modules.get(name);
+    if (known) return known;
     const names = Object.keys(namespace);
-    return new vm.SyntheticModule(
+    const module = new vm.SyntheticModule(
       names,
       function fill() {
-        for (const name of names) this.setExport(name, namespace[name]);
+        for (const key of names) this.setExport(key, namespace[key]);
       },
-      { identifier: url },
+      { identifier: name },
     );
+    made.modules.set(name, module);
+    return module;
   }
 
-  async #import(url) {
-    if (!this.#foreign.has(url)) {
+  async #package(url, made) {
+    if (!foreign.has(url)) {
       const json = url.endsWith('.json');
-      this.#foreign.set(
-        url,
-        json ? { default: JSON.parse(fs.readFileSync(fileURLToPath(url), 'utf8')) } : await import(url),
-      );
+      foreign.set(url, json ? { default: JSON.parse(fs.readFileSync(fileURLToPath(url), 'utf8')) } : await import(url));
     }
-    return this.#foreign.get(url);
-  }
-
-  #isOurs(url) {
-    if (!url.startsWith('file:')) return false;
-    const file = fileURLToPath(url);
-    return (
-      file.startsWith(this.#root) && !file.includes(`${path.sep}node_modules${path.sep}`) && /\.[cm]?js$/.test(file)
-    );
-  }
-
-  #isEsm(url) {
-    const file = fileURLToPath(url);
-    if (file.endsWith('.mjs')) return true;
-    if (file.endsWith('.cjs')) return false;
-    for (let folder = path.dirname(file); ; folder = path.dirname(folder)) {
-      const manifest = path.join(folder, 'package.json');
-      if (fs.existsSync(manifest)) return JSON.parse(fs.readFileSync(manifest, 'utf8')).type === 'module';
-      if (folder === path.dirname(folder)) return false;
-    }
-  }
-
-  #forgetCommonJs() {
-    const { cache } = createRequire(path.join(this.#root, 'x.js'));
-    for (const file of Object.keys(cache)) if (this.#isOurs(pathToFileURL(file).href)) delete cache[file];
+    return this.#wrap(url, foreign.get(url), made);
   }
 }
 
-function commonJsNamespace(exports) {
+/** What an ES module sees of module.exports. */
+function namespaceOf(exports) {
   const named = exports !== null && ['object', 'function'].includes(typeof exports) ? exports : {};
   return { ...Object.fromEntries(Object.keys(named).map((key) => [key, named[key]])), default: exports };
 }

@@ -6,26 +6,18 @@
  */
 
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 
 import { Exploration } from './explore.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
+import { IS_CODE, Modules, Untyped, specifiers } from './modules.mjs';
 import { Random } from './random.mjs';
-import { importedFiles, readTests } from './seeds.mjs';
+import { readTests } from './seeds.mjs';
 import { select } from './select.mjs';
-import { nodes, parseSource, study } from './source.mjs';
+import { nodes, study } from './source.mjs';
 import { traced } from './trace.mjs';
 import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
-
-const read = (file) => {
-  try {
-    return fs.readFileSync(file, 'utf8');
-  } catch {
-    return null;
-  }
-};
 
 /** One mutated file: { tests, missed, stats }. */
 async function searchFile(request, { file, source }, shared) {
@@ -38,25 +30,27 @@ async function searchFile(request, { file, source }, shared) {
     missed: mutants.map((m) => ({ key: m.key, reason: 'unsupported', detail })),
     stats,
   });
-  if (!/\.[cm]?js$/.test(file)) return unsupported(`${path.extname(file)} files are not loaded`);
+  if (!IS_CODE.test(file)) return unsupported(`${path.extname(file)} files are not loaded`);
 
-  const { parser, modules, sources, tests, style } = shared;
+  const { project, modules, sources, declared, targets, tests } = shared;
   let knowledge;
-  const texts = {};
+  const [code, tracedCode] = [{}, {}];
   const places = [];
   try {
-    knowledge = study(parser, { ...sources, [file]: source });
+    knowledge = study(project, { ...sources, [file]: source }, declared);
     for (const [name, text] of Object.entries(sources)) {
-      const noting = traced(parser, name, text, places.length);
-      texts[name] = noting.text;
+      const noting = traced(project, name, text, places.length);
+      code[name] = project.loadable(name, project.onDisk(name));
+      tracedCode[name] = project.loadable(name, noting.text);
       places.push(...noting.places);
     }
   } catch (error) {
-    return unsupported(`the source does not parse: ${error.message}`);
+    return unsupported(error instanceof Untyped ? error.message : `the source does not parse: ${error.message}`);
   }
   const staticIds = mutants.filter((m) => m.static).map((m) => m.id);
   const files = [file, ...modules.filter((f) => f !== file)];
-  const lab = new Laboratory({ root: request.root, files, texts, staticIds, keepsState: knowledge.keepsState });
+  const { keepsState } = knowledge;
+  const lab = new Laboratory({ root: request.root, files, code, tracedCode, targets, staticIds, keepsState });
   try {
     const exports = await lab.start();
     const random = new Random(
@@ -99,40 +93,34 @@ function reason({ id, static: isStatic }, exploration, unconfirmed) {
 
 /** What all mutated files share: the modules that programs may name, and the tests' calls. */
 function prepare(request) {
-  const parser = createRequire(import.meta.url)(request.parser);
   const originals = new Map(request.files.map(({ file, source }) => [file, source]));
-  const textOf = (file) => originals.get(file) ?? read(path.join(request.root, file));
+  const project = new Modules(request.root, request.parser, originals);
   const testFiles = request.tests
-    .map((file) => ({ file, source: read(path.join(request.root, file)) }))
+    .map((file) => ({ file, source: project.onDisk(file) }))
     .filter((t) => t.source !== null);
-  const resolve = (file) =>
-    [file, `${file}.js`, `${file}/index.js`].find((f) => textOf(f) !== null && /\.[cm]?js$/.test(f));
-  const imported = ({ file, source }) => {
-    try {
-      return importedFiles(parser, file, source).map(resolve).filter(Boolean);
-    } catch {
-      return []; // a file that does not parse names no modules
-    }
-  };
-  const modules = [...new Set([...originals.keys(), ...testFiles.flatMap(imported)])].filter(
+  const modules = [...new Set([...originals.keys(), ...testFiles.flatMap((t) => project.imported(t.file))])].filter(
     (f) => !request.tests.includes(f),
   );
   const sources = {};
-  for (const queue = [...modules]; queue.length;) {
-    const file = queue.pop();
-    if (file in sources) continue;
-    sources[file] = textOf(file);
-    queue.push(...imported({ file, source: sources[file] }));
+  const targets = {};
+  for (const file of project.closure(modules)) {
+    sources[file] = project.text(file);
+    targets[file] = Object.fromEntries(
+      specifiers(project.parse(sources[file])).map((specifier) => [specifier, project.resolve(specifier, file)]),
+    );
   }
-  const { programs, style } = readTests(parser, testFiles, modules);
-  return { parser, modules, sources, tests: programs, style };
+  const declared = Object.keys(sources)
+    .map((file) => project.onDisk(file.replace(/\.([cm]?)js$/, '.d.$1ts')))
+    .filter((text) => text !== null);
+  const { programs, style } = readTests(project, testFiles, modules, request.write);
+  return { project, modules, sources, targets, declared, tests: programs, style };
 }
 
-function titlesIn(parser, file) {
-  const text = read(file);
+function titlesIn(project, file) {
+  const text = project.onDisk(file);
   if (text === null) return [];
   const titles = [];
-  for (const [node] of nodes(parseSource(parser, text).program)) {
+  for (const [node] of nodes(project.parse(text).program)) {
     if (node.type === 'CallExpression' && node.arguments[0]?.type === 'StringLiteral')
       titles.push(node.arguments[0].value);
   }
@@ -149,7 +137,7 @@ export async function search(request) {
   };
   await Promise.all(Array.from({ length: Math.max(1, request.workers ?? 1) }, work));
   const taken = new Set(
-    [request.write, ...request.tests].flatMap((file) => titlesIn(shared.parser, path.join(request.root, file))),
+    [request.write, ...request.tests].flatMap((file) => titlesIn(shared.project, file)),
   );
   const tests = [];
   for (const result of results) {

@@ -3,12 +3,10 @@
  * is taken (literals, constants, helper factories, hooks, table loops); the rest of a test is passed over.
  */
 
-import path from 'node:path';
-
 import { Names } from './expressions.mjs';
-import { exported } from './program.mjs';
+import { exported, get } from './program.mjs';
 import { Reader, unroll } from './reader.mjs';
-import { isFunction, nodes, parseSource } from './source.mjs';
+import { isFunction } from './source.mjs';
 
 const HOOKS = /^(before|beforeEach|beforeAll|setup|suiteSetup)$/;
 const BLOCKS = /^(describe|context|suite)$/;
@@ -17,54 +15,56 @@ const CASES = /^(it|test|specify)$/;
 /**
  * { programs, style } of the test files. tests: [{ file, source }]; modules: the project's files that may be named.
  */
-export function readTests(parser, tests, modules) {
+export function readTests(project, tests, modules, write) {
   const programs = [];
   let style = null;
   for (const { file, source } of tests) {
     let tree;
     try {
-      tree = parseSource(parser, source);
+      tree = project.parse(source);
     } catch {
       continue;
     }
     const names = new Names();
-    imports(tree.program, file, new Set(modules), names);
-    style ??= styleOf(tree.program, source);
+    imports(tree.program, (specifier) => project.resolve(specifier, file), new Set(modules), names, project);
+    style ??= styleOf(tree.program, source, project.format(file, source));
     suite(tree.program.body, names, [], source, programs);
   }
-  return { programs, style: style ?? { mark: "'", assert: "import assert from 'node:assert/strict';", strict: true } };
+  return { programs, style: style ?? styleOf({ body: [] }, '', project.format(write, '')) };
 }
 
-/** Relative imports of a file, as paths in the project. */
-export function importedFiles(parser, file, source) {
-  const found = [];
-  for (const [node] of nodes(parseSource(parser, source).program)) {
-    const specifier = /^(Import|Export\w+)Declaration$/.test(node.type)
-      ? node.source?.value
-      : node.callee?.name === 'require'
-        ? node.arguments[0]?.value
-        : null;
-    if (/^\.\.?\//.test(specifier ?? '')) found.push(path.posix.join(path.posix.dirname(file), specifier));
-  }
-  return found;
-}
-
-function styleOf(program, source) {
+function styleOf(program, source, format) {
   const strings = source.match(/'[^'\n]*'|"[^"\n]*"/g) ?? [];
   const mark = strings.filter((s) => s[0] === '"').length > strings.length / 2 ? '"' : "'";
-  const found = program.body.find(
-    (n) => n.type === 'ImportDeclaration' && /^(node:)?assert(\/strict)?$/.test(n.source.value),
-  );
-  const assert = found?.specifiers.some((s) => s.local.name === 'assert') ? source.slice(found.start, found.end) : null;
+  const found = program.body.find((n) => /^(node:)?assert(\/strict)?$/.test(moduleOf(n)) && isNamed(n, 'assert'));
+  const assert = found ? source.slice(found.start, found.end) : null;
   const strict = assert === null || /assert\/strict|\bstrict\b/.test(assert);
-  return { mark, assert: assert ?? `import assert from ${mark}node:assert/strict${mark};`, strict };
+  const from = `${mark}node:assert/strict${mark}`;
+  const syntax = format === 'commonjs' ? 'require' : 'import';
+  const ours = syntax === 'require' ? `const assert = require(${from});` : `import assert from ${from};`;
+  return { mark, assert: assert ?? ours, strict, syntax };
 }
 
-function imports(program, file, modules, names) {
+/** The module that an import declaration, or a declaration by `require`, names. */
+const moduleOf = (node) =>
+  node.type === 'ImportDeclaration'
+    ? node.source.value
+    : node.type === 'VariableDeclaration' && node.declarations.length === 1
+      ? (requiredIn(node.declarations[0].init) ?? '')
+      : '';
+
+const requiredIn = (init) => {
+  const call = init?.type === 'MemberExpression' ? init.object : init;
+  return call?.callee?.name === 'require' ? call.arguments[0]?.value : null;
+};
+
+const isNamed = (node, name) =>
+  node.specifiers?.some((s) => s.local.name === name) ?? node.declarations[0].id.name === name;
+
+function imports(program, resolve, modules, names, project) {
   const target = (specifier) => {
-    if (!/^\.\.?\//.test(specifier ?? '')) return null;
-    const found = path.posix.join(path.posix.dirname(file), specifier);
-    return [found, `${found}.js`, `${found}/index.js`].find((f) => modules.has(f)) ?? null;
+    const file = resolve(specifier);
+    return file && modules.has(file) ? file : null;
   };
   for (const node of program.body) {
     if (node.type === 'ImportDeclaration') {
@@ -77,18 +77,33 @@ function imports(program, file, modules, names) {
             : s.type === 'ImportDefaultSpecifier'
               ? 'default'
               : '*';
-        names.own.set(s.local.name, exported(from, name));
+        names.own.set(s.local.name, imported(from, name, project));
       }
     }
     for (const { id, init } of node.type === 'VariableDeclaration' ? node.declarations : []) {
-      const from = init?.callee?.name === 'require' ? target(init.arguments[0]?.value) : null;
+      const member = init?.type === 'MemberExpression' && !init.computed ? init.property.name : null;
+      const required = member ? init.object : init;
+      const from = required?.callee?.name === 'require' ? target(required.arguments[0]?.value) : null;
       if (!from) continue;
-      if (id.type === 'Identifier') names.own.set(id.name, exported(from, 'default'));
-      else
-        for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, exported(from, p.key.name));
+      const whole = imported(from, 'require', project);
+      const of = member ? memberOf(whole, member) : whole;
+      if (id.type === 'Identifier') names.own.set(id.name, of);
+      else for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, memberOf(of, p.key.name));
     }
   }
 }
+
+/** What a name that a test imports stands for. A CommonJS module is one value, whose members are looked up. */
+function imported(file, name, project) {
+  if (project.format(file) === 'commonjs') {
+    const whole = exported(file, 'default');
+    return ['default', 'require', '*'].includes(name) ? whole : get(whole, name);
+  }
+  return exported(file, name === 'require' ? '*' : name);
+}
+
+const memberOf = (expr, name) =>
+  expr.k === 'export' && expr.name === '*' ? exported(expr.file, name) : get(expr, name);
 
 /** Reads the statements of a file or a describe block. hooks: bodies that run before each test. */
 function suite(statements, names, hooks, source, programs) {

@@ -1,7 +1,7 @@
 /** Programs that do something more, less or in another order, or that look at something else in the end. */
 
 import { Likeness } from './likeness.mjs';
-import { call, create, exported, get, isData, local, renamed, variables } from './program.mjs';
+import { call, create, isData, local, renamed, variables } from './program.mjs';
 import { sites } from './values.mjs';
 
 const MOST_STEPS = 9;
@@ -12,18 +12,18 @@ export class Sequences extends Likeness {
   basics() {
     const programs = [];
     const observe = (expr, steps = []) => programs.push({ steps, observe: expr, wait: false });
-    for (const [name, shape] of Object.entries(this.exports[this.file] ?? {})) {
-      const target = exported(this.file, name);
-      if (shape === 'value') observe(target);
-      if (shape === 'function') for (let i = 0; i < 6; i++) observe(call(target, this.someArgs(name, i)));
-      if (shape !== 'class') continue;
+    for (const { expr, shape } of this.targets(this.file)) {
+      const name = this.nameOf(expr);
+      if (shape.kind === 'value') observe(expr);
+      if (shape.kind === 'function') for (let i = 0; i < 6; i++) observe(call(expr, this.someArgs(name, i)));
+      if (shape.kind !== 'class') continue;
       const bind = name[0].toLowerCase() + name.slice(1);
       for (let i = 0; i < 3; i++) {
-        const made = [{ bind, expr: create(target, this.someArgs(`${name}.constructor`, i)), wait: false }];
-        for (const m of this.knowledge.classes.get(name) ?? []) {
-          const of = m.isStatic ? target : local(bind);
+        const made = [{ bind, expr: create(expr, this.someArgs(`${name}.constructor`, i)), wait: false }];
+        for (const m of this.membersOf(name)) {
+          const of = m.isStatic ? expr : local(bind);
           observe(
-            m.call ? call(get(of, m.name), this.someArgs(`${name}.${m.name}`, i)) : get(of, m.name),
+            this.use(of, m, () => this.someArgs(`${name}.${m.name}`, i)),
             m.isStatic ? [] : made,
           );
         }
@@ -60,9 +60,9 @@ export class Sequences extends Likeness {
         if (instead) found.push(this.#withStep({ ...program, steps: steps.toSpliced(i, 1) }, i, instead));
       }
       const cls = step.bind ? this.classOf(local(step.bind), program) : null;
-      for (const { name, call: isMethod } of cls ? this.members(cls) : []) {
-        if (!isMethod) continue;
-        const expr = call(get(local(step.bind), name), this.someArgs(`${cls.name}.${name}`, this.random.below(2)));
+      for (const member of cls ? this.members(cls) : []) {
+        if (!member.call) continue;
+        const expr = this.#someUse(local(step.bind), member, cls);
         found.push(this.#withStep(program, i + 1 + this.random.below(steps.length - i), expr));
         found.push(this.#withStep(program, steps.length, expr));
       }
@@ -86,8 +86,22 @@ export class Sequences extends Likeness {
     const cls = this.classOf(of, program);
     const methods = cls ? this.members(cls).filter((m) => m.call) : [];
     if (!methods.length) return null;
-    const { name } = this.random.pick(methods);
-    return call(get(of, name), this.someArgs(`${cls.name}.${name}`, this.random.below(2)));
+    return this.#someUse(of, this.random.pick(methods), cls);
+  }
+
+  #someUse(of, member, cls) {
+    const key = member.name ? `${cls.name}.${member.name}` : cls.name;
+    return this.use(of, member, () => this.someArgs(key, this.random.below(2)));
+  }
+
+  /** What a call has returned: looked at by each of its members in turn. */
+  looksAt(program) {
+    const key = this.makerOf(program.observe, program);
+    const cls = { name: `${key}()` };
+    const bind = ['made', 'result'].find((name) => !program.steps.some((s) => s.bind === name));
+    if (!key || !bind) return [];
+    const steps = [...program.steps, { bind, expr: program.observe, wait: program.wait }];
+    return this.members(cls).map((m) => ({ steps, observe: this.#someUse(local(bind), m, cls), wait: false }));
   }
 
   #withStep(program, at, expr) {
@@ -151,9 +165,8 @@ export class Sequences extends Likeness {
     const found = observe.k === 'get' && observe.of.k === 'call' ? [{ ...program, observe: observe.of }] : [];
     for (const { bind } of steps) {
       const cls = bind ? this.classOf(local(bind), program) : null;
-      for (const { name, call: isMethod } of cls ? this.members(cls) : []) {
-        const of = get(local(bind), name);
-        const look = isMethod ? call(of, this.someArgs(`${cls.name}.${name}`, this.random.below(2))) : of;
+      for (const member of cls ? this.members(cls) : []) {
+        const look = this.#someUse(local(bind), member, cls);
         const kept = observe.k === 'call' ? [...steps, { bind: null, expr: observe, wait }] : steps;
         for (const before of kept === steps ? [steps] : [kept, steps]) {
           const supplied = this.#supplied(before, look);

@@ -4,6 +4,7 @@
  */
 
 import { samples } from './pattern.mjs';
+import { collectTypes, meaning } from './types.mjs';
 
 export const parseSource = (parser, text) =>
   parser.parse(text, {
@@ -64,7 +65,7 @@ const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/
  * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default.
  * wanted: name of a list or set → the names of what is looked for in it.
  */
-export function study(parser, sources) {
+export function study(project, sources, declared = []) {
   const knowledge = {
     numbers: new Set(),
     strings: new Set(),
@@ -74,10 +75,14 @@ export function study(parser, sources) {
     keys: new Map(),
     kinds: new Map(),
     wanted: new Map(),
+    types: new Map(),
     keepsState: false,
   };
-  for (const text of Object.values(sources)) {
-    const tree = parseSource(parser, text);
+  const trees = Object.values(sources).map((text) => project.parse(text));
+  const others = declared.map((text) => project.parse(text));
+  for (const tree of [...others, ...trees]) collectTypes(tree, knowledge.types);
+  for (const tree of others) collectFunctions(tree, knowledge);
+  for (const tree of trees) {
     collectLiterals(tree, knowledge);
     collectFunctions(tree, knowledge);
     collectKeys(tree, knowledge);
@@ -135,23 +140,46 @@ function collectKeys(tree, { keys, wanted }) {
   }
 }
 
-function collectFunctions(tree, { functions, classes }) {
+function collectFunctions(tree, knowledge) {
+  const { functions, classes } = knowledge;
   for (const [node, ancestors] of nodes(tree.program)) {
     const parent = ancestors.at(-1);
     if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression') {
       const name = node.id?.name ?? (parent?.type === 'VariableDeclarator' ? parent.id.name : null);
       if (name) classes.set(name, membersOf(node));
     }
-    if (!isFunction(node)) continue;
+    if (!isFunction(node) && node.type !== 'TSDeclareFunction') continue;
     const owner = /^Class/.test(node.type) ? (ancestors.at(-2)?.id?.name ?? '') : '';
-    const name =
-      node.id?.name ??
-      (parent?.type === 'VariableDeclarator' ? parent.id.name : ((node.key && propertyName(node)) ?? assigned(parent)));
-    if (name) functions.set(owner ? `${owner}.${name}` : name, { params: node.params.map((p) => parameter(p, node)) });
+    const name = functionName(node, ancestors);
+    if (!name) continue;
+    const key = owner ? `${owner}.${name}` : name;
+    const declared = functions.get(key)?.params ?? [];
+    functions.set(key, { params: node.params.map((p, i) => merged(parameter(p, node, knowledge), declared[i])) });
   }
 }
 
-const assigned = (parent) => (parent?.type === 'AssignmentExpression' ? nameOf(parent.left) : undefined);
+/** What a declaration beside the source says of a parameter, where the source itself says nothing. */
+function merged(own, declared) {
+  if (!declared) return own;
+  const keys = [...new Set([...own.keys, ...declared.keys])];
+  return { ...own, optional: own.optional || declared.optional, kind: declared.kind ?? own.kind, keys };
+}
+
+/** A function's own name, or that of what it is given to; `outer()` for one that `outer` returns. */
+function functionName(node, ancestors) {
+  const parent = ancestors.at(-1);
+  if (node.id?.name) return node.id.name;
+  if (parent?.type === 'VariableDeclarator') return parent.id.name;
+  if (node.key) return propertyName(node);
+  if (parent?.type === 'ExportDefaultDeclaration') return 'default';
+  if (parent?.type === 'AssignmentExpression') return nameOf(parent.left);
+  if (parent?.type === 'ObjectProperty' || /^Class\w*Property$/.test(parent?.type)) return propertyName(parent);
+  const at = ancestors.findLastIndex(isFunction);
+  const isReturned =
+    at >= 0 && (parent.type === 'ReturnStatement' ? ancestors.length - at === 3 : parent.body === node);
+  const outer = isReturned ? functionName(ancestors[at], ancestors.slice(0, at)) : null;
+  return outer ? `${outer}()` : null;
+}
 
 function membersOf(cls) {
   const members = new Map();
@@ -195,15 +223,34 @@ function kindOfDefault(node) {
   return value === undefined ? null : typeof value;
 }
 
-/** { name, optional, kind, keys } of one parameter: kind and keys are guessed from how the body uses it. */
-function parameter(node, fn) {
-  const optional = node.type === 'AssignmentPattern';
-  const target = optional ? node.left : node;
-  if (target.type === 'ObjectPattern') return { name: 'options', optional, kind: 'record', keys: patternKeys(target) };
+/** { name, optional, kind, keys } of one parameter: by its declared type, else guessed from how the body uses it. */
+function parameter(node, fn, knowledge) {
+  const hasDefault = node.type === 'AssignmentPattern';
+  const target = hasDefault ? node.left : node.type === 'TSParameterProperty' ? node.parameter : node;
+  const optional = hasDefault || Boolean(target.optional);
+  const { kinds, keys: typed } = declaredBy(target, knowledge);
+  const [declared] = kinds;
+  if (target.type === 'ObjectPattern')
+    return { name: 'options', optional, kind: 'record', keys: [...new Set([...patternKeys(target), ...typed])] };
   if (target.type !== 'Identifier')
     return { name: 'rest', optional: true, kind: target.type === 'ArrayPattern' ? 'list' : null, keys: [] };
-  const { kind, keys } = usage(target.name, fn);
-  return { name: target.name, optional, kind: (optional ? kindOfDefault(node.right) : null) ?? kind, keys };
+  const { kind, keys } = fn.body ? usage(target.name, fn) : { kind: null, keys: [] };
+  const guessed = (hasDefault ? kindOfDefault(node.right) : null) ?? kind;
+  return { name: target.name, optional, kind: declared ?? guessed, keys: [...new Set([...keys, ...typed])] };
+}
+
+/** What the type of a parameter says; its literals and those of its keys are remembered under their names. */
+function declaredBy(target, { types, named, kinds, keys }) {
+  const said = meaning(target.typeAnnotation?.typeAnnotation, types);
+  for (const value of said.literals) remember(named, target.name, value);
+  for (const [key, type] of said.keys) {
+    const inner = meaning(type, types);
+    const [kind] = inner.kinds;
+    if (kind && !kinds.has(key)) kinds.set(key, kind);
+    for (const value of inner.literals) remember(named, key, value);
+    for (const name of inner.keys.keys()) remember(keys, key, name);
+  }
+  return { kinds: said.kinds, keys: said.keys.keys() };
 }
 
 const patternKeys = (pattern) =>

@@ -4,7 +4,7 @@
  */
 
 import { lit, record } from './program.mjs';
-import { isFunction, literalOf, nameOf, nodes, parseSource } from './source.mjs';
+import { isFunction, literalOf, nameOf, nodes } from './source.mjs';
 import { sites } from './values.mjs';
 
 const COMPARISONS = new Set(['===', '!==', '==', '!=', '<', '<=', '>', '>=']);
@@ -16,10 +16,10 @@ export const CHOSEN = '__chosen__'; // another: (place, value) → value, of wha
  * `a ??= __chosen__(9, b)`. places: [{ file, line, until, within, names: [left, right] }], numbered from `first` on;
  * `within` are the lines of the function around.
  */
-export function traced(parser, file, text, first = 0) {
+export function traced(project, file, text, first = 0) {
   const edits = [];
   const places = [];
-  for (const [node, ancestors] of nodes(parseSource(parser, text).program)) {
+  for (const [node, ancestors] of nodes(project.parse(text).program)) {
     const isComparison = node.type === 'BinaryExpression' && COMPARISONS.has(node.operator);
     const isAssignment = node.type === 'AssignmentExpression' && /^(\|\||&&|\?\?)=$/.test(node.operator);
     if (!isComparison && !isAssignment && node.type !== 'LogicalExpression') continue;

@@ -2,13 +2,12 @@
  * draws values that were seen under that name.
  */
 
+import { Callees } from './callees.mjs';
 import {
-  call,
   children,
   code,
   create,
   exported,
-  get,
   identity,
   isData,
   lit,
@@ -24,10 +23,10 @@ export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
 
 export const kindOf = (expr) => (expr.k !== 'lit' ? expr.k : expr.v === null ? 'null' : typeof expr.v);
 
-export class Values {
-  /** exports: file → name → class | function | value, as the worker found them. */
+export class Values extends Callees {
   constructor(knowledge, seeds, exports, file, random) {
-    Object.assign(this, { knowledge, exports, file, random });
+    super(knowledge, exports, file);
+    this.random = random;
     this.pools = new Map(); // name → fingerprint → expr
     this._kinds = new Map();
     this.calls = new Map(); // function or Class.method → fingerprint → arguments that the tests give
@@ -77,44 +76,6 @@ export class Values {
     }
   }
 
-  // --- what is known of callees -------------------------------------------------------------------------------------
-
-  /** 'total' or 'Cart.total': the name by which `functions` knows what is called. */
-  calleeKey(expr, program) {
-    if (expr.k === 'new') return expr.cls.k === 'export' ? `${expr.cls.name}.constructor` : null;
-    const { fn } = expr;
-    if (fn.k === 'export') return fn.name;
-    if (fn.k !== 'get') return null;
-    const cls = this.classOf(fn.of, program);
-    return cls ? `${cls.name}.${fn.name}` : null;
-  }
-
-  /** The export expr of the class whose instance (or static side) `expr` is. */
-  classOf(expr, program) {
-    if (expr.k === 'export') return this.isClass(expr) ? expr : null;
-    if (expr.k === 'new') return expr.cls.k === 'export' ? expr.cls : null;
-    if (expr.k === 'call') {
-      const cls = expr.fn.k === 'get' ? this.classOf(expr.fn.of, program) : null;
-      const member = this.knowledge.classes.get(cls?.name)?.find((m) => m.name === expr.fn.name);
-      return !member || member.makesOne ? cls : null; // a chained call, or a factory
-    }
-    if (expr.k !== 'var') return null;
-    const made = program.steps.find((s) => s.bind === expr.name)?.expr;
-    return made ? this.classOf(made, program) : null;
-  }
-
-  isClass(expr) {
-    return this.exports[expr.file]?.[expr.name] === 'class';
-  }
-
-  params(key) {
-    return this.knowledge.functions.get(key)?.params ?? [];
-  }
-
-  members(cls) {
-    return (this.knowledge.classes.get(cls.name) ?? []).filter((m) => !m.isStatic);
-  }
-
   // --- values -------------------------------------------------------------------------------------------------------
 
   /** A value for a parameter or key: seen under its name, else made from its kind. */
@@ -125,7 +86,7 @@ export class Values {
       return this.random.next() < 0.6 || !isData(seen) ? seen : (this.random.pick(this.nearTo(seen, name)) ?? seen);
     }
     const cls = [...this.knowledge.classes.keys()].find((c) => c.toLowerCase() === String(name).toLowerCase());
-    if (cls && this.exports[this.file]?.[cls] === 'class') return create(exported(this.file, cls), []);
+    if (cls && this.exports[this.file]?.[cls]?.kind === 'class') return create(exported(this.file, cls), []);
     switch (kind ?? this.#kindOfKey(name)) {
       case 'number':
         return this.literal('number', this.numbers);
@@ -321,9 +282,11 @@ export function sites(program, variations) {
 
   function visit(expr, name, put) {
     found.push({ expr, name, put });
-    const params = expr.k === 'call' || expr.k === 'new' ? variations.params(variations.calleeKey(expr, program)) : [];
+    const callee = expr.k === 'call' || expr.k === 'new' ? variations.calleeKey(expr, program) : null;
+    const params = callee ? variations.params(callee) : [];
+    const given = (at) => params[at]?.name ?? (callee && Number.isInteger(at) ? `${callee}#${at}` : null);
     for (const [child, replace, key] of children(expr)) {
-      const inner = expr.k === 'record' ? key : expr.k === 'list' ? elementOf(name) : (params[key]?.name ?? null);
+      const inner = expr.k === 'record' ? key : expr.k === 'list' ? elementOf(name) : given(key);
       visit(child, inner, (to) => put(replace(to)));
     }
   }

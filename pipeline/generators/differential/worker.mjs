@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
 import { isPresentable } from './program.mjs';
+import { shapesOf } from './shapes.mjs';
 import { Run, Unusable, isThenable, settle } from './run.mjs';
 import { Noted } from './noted.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
@@ -137,24 +138,15 @@ async function isStable(program, outcome, fresh) {
   return true;
 }
 
-async function start({ root, files, texts, staticIds, keepsState }) {
-  loader = new Loader(root, files);
-  tracing = new Loader(root, files, texts);
+async function start({ root, files, code, tracedCode, targets, staticIds, keepsState }) {
+  loader = new Loader(root, files, code, targets);
+  tracing = new Loader(root, files, tracedCode, targets);
   statics = new Set(staticIds);
   stateful = keepsState;
   try {
     const namespaces = (shared = await load());
-    const shape = (value) =>
-      typeof value === 'function'
-        ? /^class\b/.test(Function.prototype.toString.call(value))
-          ? 'class'
-          : 'function'
-        : 'value';
-    const exports = Object.entries(namespaces).map(([file, ns]) => [
-      file,
-      Object.fromEntries(Object.keys(ns).map((name) => [name, shape(ns[name])])),
-    ]);
-    return { exports: Object.fromEntries(exports) };
+    const formats = Object.fromEntries(Object.entries(code).map(([file, { format }]) => [file, format]));
+    return { exports: shapesOf(namespaces, formats) };
   } catch (error) {
     return { failed: `${error?.name}: ${error?.message}` };
   }

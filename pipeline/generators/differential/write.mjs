@@ -70,7 +70,10 @@ export class Writer {
       let alias = base;
       for (let n = 2; [...names.values()].includes(alias); n++) alias = `${base}${n}`;
       names.set(`${file} ${name}`, alias);
-      if (name === 'default') imports.push(`import ${alias} from ${from};`);
+      if (this.style.syntax === 'require') {
+        const part = name === 'default' ? alias : `{ ${alias === name ? name : `${name}: ${alias}`} }`;
+        imports.push(`const ${part} = require(${from});`);
+      } else if (name === 'default') imports.push(`import ${alias} from ${from};`);
       else imports.push(`import { ${alias === name ? name : `${name} as ${alias}`} } from ${from};`);
     }
     return { names, imports: imports.sort() };
