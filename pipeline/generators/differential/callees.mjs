@@ -76,6 +76,12 @@ export class Callees {
     if (key) this.made.set(`${key}()`, members);
   }
 
+  /** Is an expr the value of a call that is known from runs alone, of no class of the source? */
+  isMade(expr, program) {
+    const key = this.makerOf(expr, program);
+    return Boolean(key) && this.made.has(`${key}()`);
+  }
+
   isClass(expr) {
     return this.shapeOf(expr)?.kind === 'class';
   }

@@ -3,6 +3,7 @@
 import { follow, watching } from './follow.mjs';
 import { fingerprint, isPresentable } from './program.mjs';
 import { meetings } from './trace.mjs';
+import { differences, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
 const VISITS = 4000; // that cost as much as one program
@@ -16,6 +17,8 @@ const MOST_NEAR = 220; // of one program
 const PARENTS = 3; // programs varied at once
 const FAMILIAR = 0.4; // what the cost of a program from the tests counts
 const ENTRIES = 2; // programs kept for one way through the code
+const SOLVED = 8; // programs that get the strings of one pattern
+const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
 const LOOPS = 12; // endless runs before a mutant is left alone
 
 export class Exploration {
@@ -42,7 +45,7 @@ export class Exploration {
   #isLastResort = false;
   #goal = null; // of an approach: { id, places, gap, program, only }
 
-  /** places: where traced runs compare values, as `traced` numbers them. */
+  /** places: where traced runs compare values, as `traced` numbers them; deadline: in milliseconds of CPU. */
   constructor(lab, variations, mutants, places, deadline) {
     Object.assign(this, { lab, variations, places, deadline });
     this.mutants = new Map(mutants.map((m) => [m.id, m]));
@@ -55,7 +58,7 @@ export class Exploration {
   }
 
   get late() {
-    return performance.now() > this.deadline;
+    return this.lab.cpu > this.deadline || performance.now() > PATIENCE * this.deadline;
   }
 
   async search(seeds) {
@@ -64,9 +67,25 @@ export class Exploration {
     this.#most = Math.max(MANY_VISITS, 3 * this.#busiest);
     await this.#run(this.variations.basics());
     await this.#run(seeds.flatMap((seed) => this.variations.ungiven(seed)));
+    await this.#solve();
     await this.#spendQuotas();
     await this.#tryNonsense();
     await this.#lastResort();
+  }
+
+  /** Patterns: what they and their mutants treat differently is worked out, and given to programs that get there. */
+  async #solve() {
+    const known = [...this.variations.seen.values()].map((e) => e.v).filter((v) => typeof v === 'string');
+    for (const id of [...this.alive]) {
+      const mutant = this.mutants.get(id);
+      if (mutant.mutator !== 'Regex' || this.late) continue;
+      const strings = differences(mutant.original, mutant.replacement, known);
+      this.variations.suggest(strings);
+      const there = this.entries.filter((e) => mutant.static || e.reached.includes(id));
+      for (const { program } of there.sort((a, b) => a.cost - b.cost).slice(0, SOLVED)) {
+        if (this.alive.has(id)) await this.#run(witnesses(program, mutant, strings, this.variations));
+      }
+    }
   }
 
   async #spendQuotas() {
@@ -294,6 +313,8 @@ export class Exploration {
 
   #follow(program, outcome) {
     if (outcome.hint !== 'members') return follow(program, outcome);
+    if (this.variations.classOf(program.observe, program)?.name && !this.variations.isMade(program.observe, program))
+      return outcome.hasKeys ? follow(program, { ...outcome, hint: 'record' }) : [];
     this.variations.learnMade(program, outcome.members);
     return this.variations.looksAt(program);
   }

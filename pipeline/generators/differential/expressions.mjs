@@ -1,6 +1,6 @@
 /** Reads the expressions of a test as exprs: literals, constants, helper factories; refuses what it cannot read. */
 
-import { call, code, create, exported, get, global, isData, list, lit, local, record } from './program.mjs';
+import { call, code, create, exported, get, global, isData, list, lit, local, record, walkProgram } from './program.mjs';
 import { isFunction, nodes } from './source.mjs';
 
 const GLOBALS = new Set([
@@ -262,6 +262,22 @@ export class Expressions {
     if (/^(async )?function\s+\w/.test(text)) throw new Unreadable();
     return code(text);
   }
+}
+
+/** The program with every callback in it fit to stand alone; null where one needs what is around it. */
+export function closedOnly(project, program) {
+  const texts = [...walkProgram(program)].filter((e) => e.k === 'code').map((e) => e.text);
+  for (const text of texts) {
+    if (/^\/./.test(text)) continue; // a pattern
+    try {
+      const source = `(${text})`;
+      const { expression } = project.parse(source).program.body[0];
+      new Expressions(new Names(), source, {}).closure(expression);
+    } catch {
+      return null;
+    }
+  }
+  return program;
 }
 
 /** `f(x).map(...)`: what is worth looking at is the whole of f(x). */

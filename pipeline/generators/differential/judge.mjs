@@ -40,7 +40,8 @@ export function judge(program, run) {
   if (value instanceof Error) return { kind: 'hint', hint: 'message' };
   if (typeof value[Symbol.iterator] === 'function') return { kind: 'hint', hint: 'list' };
   const members = program.observe.k === 'call' ? methodsOf(value) : [];
-  if (members.some((m) => m.call)) return { kind: 'hint', hint: 'members', members };
+  const hasKeys = Object.keys(value).length > 0;
+  if (members.some((m) => m.call)) return { kind: 'hint', hint: 'members', members, hasKeys };
   return Object.keys(value).length ? { kind: 'hint', hint: 'record' } : { kind: 'bad', why: 'no literal says it' };
 }
 

@@ -28,6 +28,7 @@ function cpuMs(pid) {
 export class Laboratory {
   deaths = 0;
   #child = null;
+  #spent = 0; // of workers that are gone
   #setup;
 
   /** setup: what the worker's `start` order takes. */
@@ -98,7 +99,16 @@ export class Laboratory {
     return null;
   }
 
+  /** Milliseconds of CPU that the workers have used, and this process. */
+  get cpu() {
+    const { user, system } = process.cpuUsage();
+    const now = this.#child ? cpuMs(this.#child.pid) : 0;
+    return (user + system) / 1000 + this.#spent + (Number.isFinite(now) ? now : 0);
+  }
+
   stop() {
+    const used = this.#child ? cpuMs(this.#child.pid) : 0;
+    if (Number.isFinite(used)) this.#spent += used;
     this.#child?.kill('SIGKILL');
     this.#child = null;
   }

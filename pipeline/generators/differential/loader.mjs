@@ -21,7 +21,8 @@ export class Loader {
 
   /**
    * root: absolute path of the project. files: what programs may name. code: file → { text, format } of the project's
-   * modules; targets: file → specifier → file. instead: (specifier) → exports of a stand-in for a package, or undefined.
+   * modules; targets: file → specifier → file. instead: (specifier, from, whole) → the namespace that `from` gets in place
+   * of what it asks for, `whole` being the project's own that it would get; undefined for what is really there.
    */
   constructor(root, files, code, targets, instead = () => undefined) {
     this.#root = fs.realpathSync(root) + path.sep;
@@ -56,9 +57,10 @@ export class Loader {
   async #link(specifier, { identifier }, made) {
     const from = identifier;
     const file = this.#targets[from]?.[specifier];
+    const whole = file && this.#instead.length > 2 ? await this.load(file, made) : undefined;
+    const stand = this.#instead(specifier, from, whole);
+    if (stand) return this.#wrap(`${specifier} for ${from}`, stand, made);
     if (file) return this.#module(file, made);
-    const stand = this.#instead(specifier);
-    if (stand) return this.#wrap(`instead of ${specifier}`, stand, made);
     if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return this.#package(specifier, made);
     return this.#package(import.meta.resolve(specifier, this.#url(from)), made);
   }
@@ -111,9 +113,11 @@ export class Loader {
       const target = this.#targets[file]?.[specifier];
       if (target) {
         if (this.#code[target].format === 'module') throw new Error(`${file} requires ${target}, an ES module`);
-        return this.#require(target, made);
+        const exports = this.#require(target, made);
+        const own = this.#instead(specifier, file, { default: exports });
+        return own ? own.default : exports;
       }
-      const stand = this.#instead(specifier);
+      const stand = this.#instead(specifier, file);
       return stand ? (stand.default ?? stand) : real(specifier);
     };
     Object.assign(require, { resolve: real.resolve, cache: {}, main: undefined });

@@ -180,3 +180,18 @@ export function specifiers(tree) {
   }
   return found.filter((specifier) => typeof specifier === 'string');
 }
+
+const TESTING =
+  /^(node:test|node:assert(\/strict)?|assert(\/strict)?|mocha|vitest|@jest\/globals|uvu|uvu\/assert|tape|ava|tap|chai|expect|should|sinon|sinon-chai)$/;
+
+/** [specifier, names] of the packages for testing that a file imports. */
+export function packageNames(tree) {
+  const found = new Map();
+  for (const specifier of specifiers(tree)) if (TESTING.test(specifier)) found.set(specifier, []);
+  for (const node of tree.program.body) {
+    if (node.type !== 'ImportDeclaration' || !found.has(node.source.value)) continue;
+    for (const s of node.specifiers)
+      if (s.type === 'ImportSpecifier') found.get(node.source.value).push(s.imported.name ?? s.imported.value);
+  }
+  return found;
+}

@@ -9,8 +9,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { Exploration } from './explore.mjs';
+import { closedOnly } from './expressions.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
-import { IS_CODE, Modules, Untyped, specifiers } from './modules.mjs';
+import { IS_CODE, Modules, Untyped, packageNames, specifiers } from './modules.mjs';
+import { fingerprint } from './program.mjs';
 import { Random } from './random.mjs';
 import { readTests } from './seeds.mjs';
 import { select } from './select.mjs';
@@ -18,6 +20,10 @@ import { nodes, study } from './source.mjs';
 import { traced } from './trace.mjs';
 import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
+
+// What a file may cost, in milliseconds of CPU.
+const BASE_MS = 2000;
+const EACH_MS = 450; // a survivor
 
 /** One mutated file: { tests, missed, stats }. */
 async function searchFile(request, { file, source }, shared) {
@@ -32,7 +38,7 @@ async function searchFile(request, { file, source }, shared) {
   });
   if (!IS_CODE.test(file)) return unsupported(`${path.extname(file)} files are not loaded`);
 
-  const { project, modules, sources, declared, targets, tests } = shared;
+  const { project, modules, sources, declared, targets } = shared;
   let knowledge;
   const [code, tracedCode] = [{}, {}];
   const places = [];
@@ -53,11 +59,13 @@ async function searchFile(request, { file, source }, shared) {
   const lab = new Laboratory({ root: request.root, files, code, tracedCode, targets, staticIds, keepsState });
   try {
     const exports = await lab.start();
+    const tests = await seeds(lab, shared, { ...tracedCode });
     const random = new Random(
       request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7),
     );
+    const budget = Math.min(request.budgetMs, BASE_MS + EACH_MS * mutants.length);
     const variations = new Variations(knowledge, tests, exports, file, random);
-    const exploration = new Exploration(lab, variations, mutants, places, started + request.budgetMs);
+    const exploration = new Exploration(lab, variations, mutants, places, lab.cpu + budget);
     await exploration.search(tests).catch((error) => {
       if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
@@ -78,6 +86,25 @@ async function searchFile(request, { file, source }, shared) {
     stats.ms = Math.round(performance.now() - started);
     lab.stop();
   }
+}
+
+/** What the tests do: as they read, then as they run; equal programs once. */
+async function seeds(lab, { project, read, testFiles, theirs, packages, targets }, code) {
+  const known = new Map(read.map((program) => [fingerprint(program), program]));
+  try {
+    for (const file of theirs) code[file] = project.loadable(file, project.onDisk(file));
+    const { root } = project;
+    const tests = testFiles.map((t) => t.file);
+    const reply = await lab.order({ order: 'recorded', root, tests, code, targets, theirs, packages }, 3);
+    for (const program of reply?.programs ?? []) {
+      const closed = closedOnly(project, program);
+      if (closed && !known.has(fingerprint(closed))) known.set(fingerprint(closed), closed);
+    }
+  } catch (error) {
+    if (!(error instanceof GivenUp) && !(error instanceof Untyped)) throw error;
+  }
+  lab.stop(); // what tests leave behind is in no search
+  return [...known.values()];
 }
 
 function reason({ id, static: isStatic }, exploration, unconfirmed) {
@@ -113,7 +140,15 @@ function prepare(request) {
     .map((file) => project.onDisk(file.replace(/\.([cm]?)js$/, '.d.$1ts')))
     .filter((text) => text !== null);
   const { programs, style } = readTests(project, testFiles, modules, request.write);
-  return { project, modules, sources, targets, declared, tests: programs, style };
+  const ours = new Set(project.closure([...originals.keys()]));
+  const theirs = project.closure(testFiles.map((t) => t.file)).filter((file) => !ours.has(file));
+  const packages = {};
+  for (const file of theirs) {
+    const tree = project.parse(project.onDisk(file));
+    targets[file] = Object.fromEntries(specifiers(tree).map((name) => [name, project.resolve(name, file)]));
+    for (const [specifier, names] of packageNames(tree)) packages[specifier] = [...(packages[specifier] ?? []), ...names];
+  }
+  return { project, modules, sources, targets, declared, read: programs, style, testFiles, theirs, packages };
 }
 
 function titlesIn(project, file) {

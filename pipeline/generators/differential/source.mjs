@@ -4,6 +4,7 @@
  */
 
 import { samples } from './pattern.mjs';
+import { keepsState } from './state.mjs';
 import { collectTypes, meaning } from './types.mjs';
 
 export const parseSource = (parser, text) =>
@@ -48,7 +49,7 @@ export function literalOf(node) {
   }
 }
 
-const propertyName = (node) =>
+export const propertyName = (node) =>
   node.computed
     ? literalOf(node.property ?? node.key)
     : ((node.property ?? node.key)?.name ?? literalOf(node.property ?? node.key));
@@ -284,45 +285,4 @@ function usage(name, fn) {
     .filter(([kind]) => kind !== 'any')
     .sort((a, b) => b[1] - a[1]);
   return { kind: best?.[0] ?? null, keys: [...keys] };
-}
-
-/** Does a module of this tree keep something between two calls? In doubt, yes: it then runs in fresh modules. */
-function keepsState(program) {
-  const constants = new Set();
-  for (const statement of program.body) {
-    const declaration = statement.declaration ?? statement;
-    if (
-      declaration.type === 'ClassDeclaration' &&
-      declaration.body.body.some((m) => m.static && /Property$/.test(m.type))
-    )
-      return true;
-    if (declaration.type !== 'VariableDeclaration') continue;
-    if (declaration.kind !== 'const') return true;
-    for (const { id, init } of declaration.declarations) {
-      if (id.type !== 'Identifier' || !init) continue;
-      if (/^(ArrayExpression|ObjectExpression|NewExpression|CallExpression)$/.test(init.type)) constants.add(id.name);
-      if (init.type === 'RegExpLiteral' && /[gy]/.test(init.flags)) return true;
-    }
-  }
-  for (const [node, ancestors] of nodes(program)) {
-    if (!ancestors.some(isFunction)) continue;
-    if (node.type === 'CallExpression' && constants.has(node.callee.name)) return true; // a counter made by a factory
-    const written =
-      node.type === 'AssignmentExpression'
-        ? node.left
-        : node.type === 'UpdateExpression'
-          ? node.argument
-          : node.type === 'UnaryExpression' && node.operator === 'delete'
-            ? node.argument
-            : node.type === 'CallExpression' &&
-                /^(set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|next)$/.test(
-                  propertyName(node.callee) ?? '',
-                )
-              ? node.callee
-              : null;
-    let root = written;
-    while (/MemberExpression$/.test(root?.type)) root = root.object;
-    if (root !== written && constants.has(root?.name)) return true;
-  }
-  return false;
 }

@@ -52,6 +52,11 @@ export class Values extends Callees {
     ];
   }
 
+  /** Strings that were worked out for one mutant may serve another. */
+  suggest(strings) {
+    this.strings = [...new Set([...this.strings, ...strings])];
+  }
+
   #pool(name, pools = this.pools) {
     if (!pools.has(name)) pools.set(name, new Map());
     return pools.get(name);

@@ -9,9 +9,11 @@ import fs from 'node:fs';
 import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
 import { isPresentable } from './program.mjs';
+import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
 import { Run, Unusable, isThenable, settle } from './run.mjs';
 import { Noted } from './noted.mjs';
+import { Cases, GLOBALS, anything } from './stands.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
 const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
@@ -254,7 +256,40 @@ async function runTraced(program) {
   await perform(program, tracedShared, undefined, WORLDS[0], MOST_HITS);
 }
 
-const orders = { start, explore, choose, confirm, trace };
+/**
+ * The calls that the existing tests make, as they run. tests: their files; code, targets: as of `start`, theirs included;
+ * theirs: what belongs to the tests; packages: specifier → the names that they import from it.
+ */
+async function recorded({ root, tests, code, targets, theirs, packages, avoid }) {
+  const recorder = new Recorder();
+  const cases = new Cases(() => recorder.begin());
+  const isTheirs = new Set(theirs);
+  const formats = new Map(Object.entries(code).map(([file, { format }]) => [file, format]));
+  const instead = (specifier, from, whole) => {
+    if (!isTheirs.has(from)) return undefined;
+    const target = targets[from]?.[specifier];
+    if (target) return isTheirs.has(target) ? undefined : recorder.namespace(target, whole, formats.get(target) === 'commonjs');
+    return packages[specifier] ? cases.package(specifier, packages[specifier]) : undefined;
+  };
+  for (const name of GLOBALS) globalThis[name] = cases.named(name) ?? anything();
+  const testing = new Loader(root, [], code, targets, instead);
+  for (const file of tests) {
+    if (avoid.includes(`${file} -`)) continue;
+    note(`${file} -`);
+    arm(undefined, WORLDS[0], Infinity);
+    try {
+      await testing.load(file);
+    } catch {
+      // what it did before it failed is known
+    }
+    await cases.runAll();
+  }
+  for (const name of GLOBALS) delete globalThis[name];
+  disarm();
+  return { programs: recorder.programs };
+}
+
+const orders = { recorded, start, explore, choose, confirm, trace };
 
 const tell = process.send.bind(process);
 install();
