@@ -73,7 +73,9 @@ export class Callees {
   /** Notes what a call was seen to return. */
   learnMade(program, members) {
     const key = this.makerOf(program.observe, program);
-    if (key) this.made.set(`${key}()`, members);
+    if (!key || this.made.has(`${key}()`)) return;
+    this.made.set(`${key}()`, members);
+    this.learnSeeds(); // their calls of these members have a name now
   }
 
   /** Is an expr the value of a call that is known from runs alone, of no class of the source? */

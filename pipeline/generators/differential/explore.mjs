@@ -1,6 +1,6 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
-import { follow, watching } from './follow.mjs';
+import { asking, follow, spying, watching } from './follow.mjs';
 import { fingerprint, isPresentable } from './program.mjs';
 import { meetings } from './trace.mjs';
 import { differences, witnesses } from './witness.mjs';
@@ -313,10 +313,13 @@ export class Exploration {
 
   #follow(program, outcome) {
     if (outcome.hint !== 'members') return follow(program, outcome);
-    if (this.variations.classOf(program.observe, program)?.name && !this.variations.isMade(program.observe, program))
-      return outcome.hasKeys ? follow(program, { ...outcome, hint: 'record' }) : [];
-    this.variations.learnMade(program, outcome.members);
-    return this.variations.looksAt(program);
+    const { observe } = program;
+    const isKnown = this.variations.classOf(observe, program) && !this.variations.isMade(observe, program);
+    if (!isKnown) this.variations.learnMade(program, outcome.members);
+    const copies = isKnown && outcome.hasKeys ? follow(program, { ...outcome, hint: 'record' }) : [];
+    // One that gives itself back is looked at under the name that it has.
+    const isChained = observe.fn.k === 'get' && observe.fn.of.k === 'var';
+    return [...copies, ...(isKnown && isChained ? [] : this.variations.looksAt(program)), ...asking(program, outcome.members)];
   }
 
   #note(program, kills, isSane) {
@@ -341,6 +344,7 @@ export class Exploration {
     const familiar = this.#familiar.has(fingerprint(program)) ? FAMILIAR : 1;
     const cost = this.variations.cost(program) * familiar + work / VISITS;
     const lines = news.map((place) => this.places[place]);
+    if (reached.length) this.#next.push(...spying(program, this.variations));
     this.entries.push({
       program,
       reached,

@@ -13,6 +13,7 @@ export class Likeness extends Values {
 
   #weight(expr, name) {
     if (expr.k === 'code') return 2;
+    if (expr.k === 'typeof') return 6; // says least of what is there
     if (expr.k !== 'lit') return 1 + (this.isNonsense(expr, name) ? 8 : 0);
     const seen = this.likely.get(name);
     if (seen?.has(identity(expr))) return 1;
@@ -42,7 +43,8 @@ export class Likeness extends Values {
         .flatMap((f) => f.params)
         .filter((p) => p.name === name && p.kind)
         .map((p) => p.kind);
-      this._kinds.set(name, new Set(seen.length ? seen : read.map((kind) => (kind === 'function' ? 'code' : kind))));
+      const said = read.length ? read : [this.knowledge.kinds.get(name)].filter(Boolean);
+      this._kinds.set(name, new Set(seen.length ? seen : said.map((kind) => (kind === 'function' ? 'code' : kind))));
     }
     return this._kinds.get(name);
   }

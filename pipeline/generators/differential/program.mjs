@@ -3,7 +3,8 @@
  *
  *   program    { steps: [{ bind: name | null, expr, wait }], observe: expr, wait }    wait: the value is awaited
  *   expr       lit v | list items | record entries | code text | var name | export file, name | global name
- *              | call fn, args | new cls, args | get of, name | spread of, as
+ *              | call fn, args | new cls, args | get of, name | spread of, as | spy of, text | typeof of: a callback `text` whose
+ *              calls go into the list `of`
  *
  * Every expr is evaluated anew in each run: nothing is shared between two runs.
  */
@@ -19,6 +20,8 @@ export const call = (fn, args) => ({ k: 'call', fn, args });
 export const create = (cls, args) => ({ k: 'new', cls, args });
 export const get = (of, name) => ({ k: 'get', of, name });
 export const spread = (of, as) => ({ k: 'spread', of, as });
+export const typeOf = (of) => ({ k: 'typeof', of });
+export const spy = (of, text) => ({ k: 'spy', of, text });
 
 /** The children of an expr, each with the way to an equal expr that holds another child in its place. */
 export function children(expr) {
@@ -43,6 +46,8 @@ export function children(expr) {
       ];
     case 'get':
     case 'spread':
+    case 'spy':
+    case 'typeof':
       return [[expr.of, (to) => ({ ...expr, of: to }), 'of']];
     default:
       return [];
@@ -97,10 +102,22 @@ export function describe(value, room = { left: 80 }, depth = 0) {
   if (typeof value === 'string' && value.length > 300) throw new Unprintable('a long string');
   if (value === null || ['undefined', 'boolean', 'number', 'string', 'bigint'].includes(typeof value))
     return lit(value);
+  if (typeof value === 'symbol' && Symbol.keyFor(value) !== undefined)
+    return call(get(global('Symbol'), 'for'), [lit(Symbol.keyFor(value))]);
   if (typeof value !== 'object') throw new Unprintable(`a ${typeof value}`);
   if (Array.isArray(value)) {
     if (value.length > room.left) throw new Unprintable('a long array');
-    return list(Array.from(value, inner));
+    const items = list(Array.from(value, inner));
+    const more = Object.entries(value).slice(Object.keys(Array.from(value)).length);
+    const isMore = Object.keys(value).length > value.length && more.length;
+    const extra = isMore ? [record(more.map(([key, v]) => [key, inner(v)]))] : [];
+    return isMore ? call(get(global('Object'), 'assign'), [items, ...extra]) : items;
+  }
+  if (ArrayBuffer.isView(value) && 'length' in value) {
+    if (value.length > room.left) throw new Unprintable('a long array');
+    const bytes = list([...value].map(lit));
+    if (globalThis.Buffer?.isBuffer(value)) return call(get(global('Buffer'), 'from'), [bytes]);
+    return create(global(value.constructor.name), [bytes]);
   }
   if (value instanceof Date) {
     const time = value.getTime();
@@ -172,6 +189,10 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
       return `async () => ${print(expr.of, { ...options, column })}`;
     case 'arrow':
       return `() => ${print(expr.of, { ...options, column })}`;
+    case 'typeof':
+      return `typeof ${flat(expr.of)}`;
+    case 'spy':
+      return `(...args) => {\n${indent}  calls.push(args);\n${spied(expr.text, indent)}${indent}}`;
     case 'spread':
       return expr.as === 'list' ? `[...${flat(expr.of)}]` : `{ ...${flat(expr.of)} }`;
     case 'call':
@@ -200,6 +221,13 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
     default:
       throw new Error(`no such expr: ${expr.k}`);
   }
+}
+
+/** What a spy does after it has noted its call: as the callback that it stands for. */
+function spied(text, indent) {
+  if (text === '() => {}') return '';
+  const [, result] = /^\(\) => ([^{(].*)$/.exec(text) ?? [];
+  return `${indent}  return ${result ?? `(${text})(...args)`};\n`;
 }
 
 function enclose(open, items, show, close, column, indent, pad) {
@@ -240,6 +268,8 @@ export function identity(expr) {
     global: () => expr.name,
     export: () => `${expr.file}:${expr.name}`,
     get: () => `${identity(expr.of)}.${expr.name}`,
+    typeof: () => `typeof ${identity(expr.of)}`,
+    spy: () => `spy ${identity(expr.of)} ${expr.text}`,
     spread: () => `...${expr.as} ${identity(expr.of)}`,
     call: () => `${identity(expr.fn)}(${all(expr.args)})`,
     new: () => `new ${identity(expr.cls)}(${all(expr.args)})`,

@@ -32,6 +32,16 @@ export class Run {
         return Object.fromEntries(expr.entries.map(([key, e]) => [key, this.value(e)]));
       case 'code':
         return functionOf(expr.text);
+      case 'typeof':
+        return typeof this.value(expr.of);
+      case 'spy': {
+        const calls = this.value(expr.of);
+        const fn = functionOf(expr.text);
+        return (...args) => {
+          calls.push(args);
+          return fn(...args);
+        };
+      }
       case 'var':
         if (!this.locals.has(expr.name)) throw new Unusable(`nothing gives ${expr.name} its value`);
         return this.locals.get(expr.name);

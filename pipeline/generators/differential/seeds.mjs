@@ -3,6 +3,8 @@
  * is taken (literals, constants, helper factories, hooks, table loops); the rest of a test is passed over.
  */
 
+import path from 'node:path';
+
 import { Names } from './expressions.mjs';
 import { exported, get } from './program.mjs';
 import { Reader, unroll } from './reader.mjs';
@@ -17,6 +19,7 @@ const CASES = /^(it|test|specify)$/;
  */
 export function readTests(project, tests, modules, write) {
   const programs = [];
+  const naming = new Map(); // file → how the tests name it: { specifier, folder, local: name of the export → theirs }
   let style = null;
   for (const { file, source } of tests) {
     let tree;
@@ -26,11 +29,17 @@ export function readTests(project, tests, modules, write) {
       continue;
     }
     const names = new Names();
-    imports(tree.program, (specifier) => project.resolve(specifier, file), new Set(modules), names, project);
+    const noteName = (of, specifier, name, local) => {
+      const known = naming.get(of) ?? { specifier, folder: path.posix.dirname(file), local: new Map() };
+      naming.set(of, known);
+      if (!known.local.has(name)) known.local.set(name, local);
+    };
+    imports(tree.program, (specifier) => project.resolve(specifier, file), new Set(modules), names, project, noteName);
     style ??= styleOf(tree.program, source, project.format(file, source));
     suite(tree.program.body, names, [], source, programs);
   }
-  return { programs, style: style ?? styleOf({ body: [] }, '', project.format(write, '')) };
+  style ??= styleOf({ body: [] }, '', project.format(write, ''));
+  return { programs, style: { ...style, naming } };
 }
 
 function styleOf(program, source, format) {
@@ -61,7 +70,7 @@ const requiredIn = (init) => {
 const isNamed = (node, name) =>
   node.specifiers?.some((s) => s.local.name === name) ?? node.declarations[0].id.name === name;
 
-function imports(program, resolve, modules, names, project) {
+function imports(program, resolve, modules, names, project, noteName) {
   const target = (specifier) => {
     const file = resolve(specifier);
     return file && modules.has(file) ? file : null;
@@ -78,6 +87,7 @@ function imports(program, resolve, modules, names, project) {
               ? 'default'
               : '*';
         names.own.set(s.local.name, imported(from, name, project));
+        noteName(from, node.source.value, name === '*' ? 'default' : name, s.local.name);
       }
     }
     for (const { id, init } of node.type === 'VariableDeclaration' ? node.declarations : []) {
@@ -87,6 +97,7 @@ function imports(program, resolve, modules, names, project) {
       if (!from) continue;
       const whole = imported(from, 'require', project);
       const of = member ? memberOf(whole, member) : whole;
+      noteName(from, required.arguments[0].value, member ?? 'default', id.name ?? null);
       if (id.type === 'Identifier') names.own.set(id.name, of);
       else for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, memberOf(of, p.key.name));
     }

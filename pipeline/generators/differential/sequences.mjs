@@ -1,7 +1,7 @@
 /** Programs that do something more, less or in another order, or that look at something else in the end. */
 
 import { Likeness } from './likeness.mjs';
-import { call, create, isData, local, renamed, variables } from './program.mjs';
+import { call, create, isData, local, renamed, typeOf, variables } from './program.mjs';
 import { sites } from './values.mjs';
 
 const MOST_STEPS = 9;
@@ -15,6 +15,7 @@ export class Sequences extends Likeness {
     for (const { expr, shape } of this.targets(this.file)) {
       const name = this.nameOf(expr);
       if (shape.kind === 'value') observe(expr);
+      else if (expr.k === 'get' || shape.kind === 'object') observe(typeOf(expr));
       if (shape.kind === 'function') for (let i = 0; i < 6; i++) observe(call(expr, this.someArgs(name, i)));
       if (shape.kind !== 'class') continue;
       const bind = name[0].toLowerCase() + name.slice(1);
@@ -96,10 +97,9 @@ export class Sequences extends Likeness {
 
   /** What a call has returned: looked at by each of its members in turn. */
   looksAt(program) {
-    const key = this.makerOf(program.observe, program);
-    const cls = { name: `${key}()` };
+    const cls = this.classOf(program.observe, program);
     const bind = ['made', 'result'].find((name) => !program.steps.some((s) => s.bind === name));
-    if (!key || !bind) return [];
+    if (!cls || !bind) return [];
     const steps = [...program.steps, { bind, expr: program.observe, wait: program.wait }];
     return this.members(cls).map((m) => ({ steps, observe: this.#someUse(local(bind), m, cls), wait: false }));
   }

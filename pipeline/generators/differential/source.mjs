@@ -4,6 +4,7 @@
  */
 
 import { samples } from './pattern.mjs';
+import { collectKeys, collectPassing, passOn } from './keys.mjs';
 import { keepsState } from './state.mjs';
 import { collectTypes, meaning } from './types.mjs';
 
@@ -83,16 +84,19 @@ export function study(project, sources, declared = []) {
   const others = declared.map((text) => project.parse(text));
   for (const tree of [...others, ...trees]) collectTypes(tree, knowledge.types);
   for (const tree of others) collectFunctions(tree, knowledge);
+  const passed = [];
   for (const tree of trees) {
     collectLiterals(tree, knowledge);
     collectFunctions(tree, knowledge);
     collectKeys(tree, knowledge);
+    collectPassing(tree, knowledge, passed);
     knowledge.keepsState ||= keepsState(tree.program);
   }
+  passOn(passed, knowledge.keys);
   return knowledge;
 }
 
-function remember(named, name, value) {
+export function remember(named, name, value) {
   if (!name || value === undefined) return;
   if (!named.has(name)) named.set(name, new Set());
   named.get(name).add(value);
@@ -128,19 +132,6 @@ function collectLiterals(tree, { numbers, strings, named, kinds }) {
   }
 }
 
-function collectKeys(tree, { keys, wanted }) {
-  for (const [node, ancestors] of nodes(tree.program)) {
-    if (/CallExpression$/.test(node.type) && /^(includes|indexOf|has)$/.test(propertyName(node.callee) ?? ''))
-      remember(wanted, nameOf(node.callee.object), nameOf(node.arguments[0]));
-    if (!/MemberExpression$/.test(node.type) || node.computed || node.property.type !== 'Identifier') continue;
-    const parent = ancestors.at(-1);
-    if (/CallExpression$/.test(parent?.type) && parent.callee === node) continue;
-    const { object } = node;
-    const name = object.type === 'Identifier' ? object.name : (object.property?.id?.name ?? object.property?.name);
-    if (name && node.property.name !== 'length') remember(keys, name.replace(/^_+/, ''), node.property.name);
-  }
-}
-
 function collectFunctions(tree, knowledge) {
   const { functions, classes } = knowledge;
   for (const [node, ancestors] of nodes(tree.program)) {
@@ -167,7 +158,7 @@ function merged(own, declared) {
 }
 
 /** A function's own name, or that of what it is given to; `outer()` for one that `outer` returns. */
-function functionName(node, ancestors) {
+export function functionName(node, ancestors) {
   const parent = ancestors.at(-1);
   if (node.id?.name) return node.id.name;
   if (parent?.type === 'VariableDeclarator') return parent.id.name;
@@ -254,7 +245,7 @@ function declaredBy(target, { types, named, kinds, keys }) {
   return { kinds: said.kinds, keys: said.keys.keys() };
 }
 
-const patternKeys = (pattern) =>
+export const patternKeys = (pattern) =>
   pattern.properties.filter((p) => p.type === 'ObjectProperty' && !p.computed).map(propertyName);
 
 function usage(name, fn) {

@@ -3,7 +3,7 @@
 import { literalOf } from './source.mjs';
 
 const KEYWORDS = { TSStringKeyword: 'string', TSNumberKeyword: 'number', TSBooleanKeyword: 'boolean' };
-const NAMED = { Array: 'list', ReadonlyArray: 'list', Iterable: 'list', Record: 'record', String: 'string', Number: 'number' };
+const NAMED = { Array: 'list', ReadonlyArray: 'list', Iterable: 'list', Record: 'record', Date: 'date', Map: 'map', Set: 'set', RegExp: 'pattern', Function: 'function', String: 'string', Number: 'number' };
 const DEEPEST = 6;
 
 /** Interfaces and type aliases of a file, by name, into `types`. */

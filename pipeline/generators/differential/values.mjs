@@ -8,6 +8,7 @@ import {
   code,
   create,
   exported,
+  global,
   identity,
   isData,
   lit,
@@ -19,6 +20,7 @@ import {
 
 const CALLBACKS = ['() => true', '() => false', '(x) => x', '() => {}'].map(code);
 const CHARACTERS = ['a', 'B', '0', '9', ' ', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
+const DATES = ['2024-01-31T00:00:00.000Z', '2024-02-29T23:59:59.999Z', '1999-12-31T12:00:00.000Z'];
 export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
 
 export const kindOf = (expr) => (expr.k !== 'lit' ? expr.k : expr.v === null ? 'null' : typeof expr.v);
@@ -36,7 +38,8 @@ export class Values extends Callees {
     this.seen = new Map(); // every literal that the tests give, whatever its name
     this.makers = new Map(); // name of a variable → the step that makes it in a test: { step, key, cls }
     this.sequences = seeds.filter(({ steps }) => steps.length > 1);
-    for (const program of seeds) this.#learn(program);
+    this.seeds = seeds;
+    this.learnSeeds();
     this.numbers = [...new Set([0, 1, 2, -1, 10, 100, ...[...knowledge.numbers].flatMap((n) => [n, n + 1, n - 1])])];
     this.strings = [
       ...new Set([
@@ -50,6 +53,14 @@ export class Values extends Callees {
         ...[...knowledge.strings].map((s) => s.toLowerCase()),
       ]),
     ];
+  }
+
+  /** What the tests give, by the names it goes by as far as these are known. */
+  learnSeeds() {
+    for (const program of this.seeds) {
+      known.delete(program);
+      this.#learn(program);
+    }
   }
 
   /** Strings that were worked out for one mutant may serve another. */
@@ -101,6 +112,13 @@ export class Values extends Callees {
         return lit(this.random.next() < 0.5);
       case 'function':
         return this.random.pick(CALLBACKS);
+      case 'date':
+        return create(global('Date'), [lit(this.random.pick(DATES))]);
+      case 'map':
+      case 'set':
+        return create(global(kind === 'map' ? 'Map' : 'Set'), []);
+      case 'pattern':
+        return code('/a+/');
       case 'list': {
         const element = { name: elementOf(name) };
         return list(Array.from({ length: depth > 2 ? 0 : this.random.below(4) }, () => this.fresh(element, depth + 1)));

@@ -57,16 +57,8 @@ export class Writer {
     const names = new Map();
     const imports = [this.style.assert];
     for (const { file, name } of exportsOf(program)) {
-      const relative = path.posix.relative(path.posix.dirname(this.write), file);
-      const url = (relative.startsWith('.') ? relative : `./${relative}`).replace(/[%#?]/g, encodeURIComponent);
-      const from = quote(url, mark);
-      const base =
-        name === 'default'
-          ? path.posix
-              .basename(file)
-              .replace(/\.\w+$/, '')
-              .replace(/\W+(\w)/g, (_, c) => c.toUpperCase())
-          : name;
+      const from = quote(this.#specifier(file), mark);
+      const base = this.#localName(file, name);
       let alias = base;
       for (let n = 2; [...names.values()].includes(alias); n++) alias = `${base}${n}`;
       names.set(`${file} ${name}`, alias);
@@ -77,6 +69,26 @@ export class Writer {
       else imports.push(`import { ${alias === name ? name : `${name} as ${alias}`} } from ${from};`);
     }
     return { names, imports: imports.sort() };
+  }
+
+  /** How the tests name a module, seen from where the new ones will stand. */
+  #specifier(file) {
+    const here = path.posix.dirname(this.write);
+    const known = this.style.naming.get(file);
+    if (known && (known.folder === here || !known.specifier.startsWith('.'))) return known.specifier;
+    const there = known ? path.posix.join(known.folder, known.specifier) : file;
+    const relative = path.posix.relative(here, there);
+    if (relative === '') return '.';
+    const url = /^\.\.?(\/|$)/.test(relative) ? relative : `./${relative}`;
+    return known ? url : url.replace(/[%#?]/g, encodeURIComponent);
+  }
+
+  #localName(file, name) {
+    if (name !== 'default') return name;
+    const theirs = this.style.naming.get(file)?.local.get('default');
+    if (theirs) return theirs;
+    const stem = path.posix.basename(file).replace(/\.\w+$/, '');
+    return stem.replace(/\W+(\w)/g, (_, c) => c.toUpperCase());
   }
 
   // --- titles -------------------------------------------------------------------------------------------------------
@@ -98,6 +110,7 @@ export class Writer {
 
   #subject(program) {
     let { observe } = program;
+    if (observe.k === 'typeof') return { name: `typeof ${this.#flat(observe.of)}`, condition: () => '' };
     while (observe.k === 'spread' || (observe.k === 'get' && observe.name === 'message')) observe = observe.of;
     if (observe.k === 'var') {
       const by = program.steps.findLast(({ expr }) =>
@@ -127,13 +140,19 @@ export class Writer {
   }
 
   #nameOf(expr, program) {
-    if (expr.k === 'new') return `new ${expr.cls.name}`;
+    if (expr.k === 'new') return `new ${this.#exportName(expr.cls)}`;
     const { fn } = expr;
     if (fn.k === 'get') {
       const cls = this.variations.classOf(fn.of, program);
-      return `${cls?.name ?? (fn.of.k === 'global' ? fn.of.name : (fn.of.name ?? 'result'))}.${fn.name}`;
+      return `${cls?.name ?? (fn.of.k === 'export' ? this.#exportName(fn.of) : (fn.of.name ?? 'result'))}.${fn.name}`;
     }
-    return fn.name === 'default' ? path.posix.basename(fn.file ?? '').replace(/\.\w+$/, '') : (fn.name ?? 'it');
+    const maker = fn.k === 'var' ? this.variations.makerOf(fn, program) : null;
+    if (maker) return `${maker}()`;
+    return fn.k === 'export' ? this.#exportName(fn) : (fn.name ?? 'it');
+  }
+
+  #exportName({ file, name }) {
+    return this.#localName(file, name);
   }
 
   #callSubject(expr, program) {
@@ -187,7 +206,7 @@ export class Writer {
   #result({ observe }, outcome, inFull) {
     if (outcome.kind === 'throw')
       return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
-    const verb = observe.k === 'get' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
+    const verb = observe.k === 'get' || observe.k === 'typeof' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
     const { expr } = outcome;
     const text = this.#flat(expr);
     if (text.length <= SHORT * 1.5)
@@ -204,7 +223,7 @@ export class Writer {
   }
 
   #flat(expr) {
-    return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => e.name });
+    return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => this.#exportName(e) });
   }
 }
 

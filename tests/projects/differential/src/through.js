@@ -1,0 +1,5 @@
+const framed = (text, settings) => (settings.frame === 'double' ? `==${text}==` : text);
+
+export function title(text, options = {}) {
+  return framed(text, { ...options, from: 'title' });
+}

@@ -1,0 +1,23 @@
+export interface Options {
+  mode?: 'wide' | 'narrow';
+  limit?: number;
+}
+
+enum Gap {
+  Wide = 4,
+  Narrow = 1,
+}
+
+export class Ruler {
+  constructor(private readonly unit: string) {}
+
+  mark(n: number): string {
+    return `${n}${this.unit}`;
+  }
+}
+
+export function gap(count: number, options: Options = {}): number {
+  const each: number = options.mode === 'wide' ? Gap.Wide : Gap.Narrow;
+  const all = count * each;
+  return options.limit !== undefined && all > options.limit ? options.limit : (all as number);
+}

@@ -1,0 +1,3 @@
+export default function (text, mark = '-') {
+  return mark + text.trim();
+}

@@ -1,0 +1,7 @@
+import { pairs } from '../src/callbacks.js';
+
+describe('pairs', () => {
+  it('does not fail', () => {
+    pairs([1, 2, 3], () => {});
+  });
+});
