@@ -25,11 +25,13 @@ export class Exploration {
   found = []; // { program, kills }
   unstable = new Set(); // mutants that only differ where the original itself does not keep still
   reached = new Set();
+  visits = new Map(); // mutant → programs that reached it
+  lookedAt = new Set(); // places that some program compared or chose at
   endless = new Map();
   avoid = new Set();
   programs = 0;
   effort = 0;
-  // Programs worth varying: { program, reached, cost, lines: places of what was new, since: effort before it, born, turns,
+  // Programs worth varying: { program, outcome, reached, cost, lines: places of what was new, since: effort before it, born, turns,
   // met: mutants approached from it, near: changes left to try, isTraced }
   entries = [];
   #seen = new Set();
@@ -143,7 +145,7 @@ export class Exploration {
       const { program } = this.#goal;
       this.#goal.program = null; // until one comes nearer
       const gap = ({ a, b }) => (typeof a === 'number' && typeof b === 'number' ? Math.abs(a - b) : Infinity);
-      const pairs = (await this.#pairs(program)).filter((pair) => places.has(pair.place));
+      const pairs = (await this.pairsOf(program)).filter((pair) => places.has(pair.place));
       const nearest = Math.min(...pairs.map(gap));
       const programs = this.#meetings(
         program,
@@ -178,10 +180,14 @@ export class Exploration {
     if (!pioneers.length) pioneers = entries.filter((e) => e.lines.length);
     pioneers.sort((a, b) => a.turns - b.turns || b.born - a.born);
     return [
-      ...(untraced ? this.#meetings(untraced.program, await this.#pairs(untraced.program), MEETINGS) : []),
+      ...(untraced ? this.#meetings(untraced.program, await this.pairsOf(untraced.program), MEETINGS) : []),
       ...this.#nearby(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
       ...this.#faraway(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
     ];
+  }
+
+  isAtMutant(place, id) {
+    return this.#isAt(this.places[place], id);
   }
 
   #isAt({ file, line, until }, id) {
@@ -190,7 +196,7 @@ export class Exploration {
   }
 
   /** What a program compares: [{ a, b, place, names }]. */
-  async #pairs(program) {
+  async pairsOf(program) {
     const { pairs } = (await this.lab.order({ order: 'trace', program }, 1)) ?? { pairs: [] };
     return pairs.map((pair) => ({ ...pair, names: this.places[pair.place].names }));
   }
@@ -292,7 +298,11 @@ export class Exploration {
     this.#ran.add(fingerprint(program));
     this.#busiest = Math.max(this.#busiest, hits);
     this.effort += 1 + work / VISITS;
-    for (const id of reached) this.reached.add(id);
+    for (const id of reached) {
+      this.reached.add(id);
+      this.visits.set(id, (this.visits.get(id) ?? 0) + 1);
+    }
+    for (const place of news) this.lookedAt.add(place);
     for (const id of endless) this.#loops(id);
     if (outcome.kind === 'hint') return void this.#next.push(...this.#follow(program, outcome));
     if (!isPresentable(outcome)) {
@@ -347,6 +357,7 @@ export class Exploration {
     if (reached.length) this.#next.push(...spying(program, this.variations));
     this.entries.push({
       program,
+      outcome,
       reached,
       cost,
       lines,

@@ -9,6 +9,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { Exploration } from './explore.mjs';
+import { reasonFor } from './closest.mjs';
 import { closedOnly } from './expressions.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
 import { IS_CODE, Modules, Untyped, packageNames, specifiers } from './modules.mjs';
@@ -74,9 +75,9 @@ async function searchFile(request, { file, source }, shared) {
     const { tests: chosen, unconfirmed } = await select(exploration);
     const found = chosen.map((test) => ({ ...test, variations, keys: test.kills.map((id) => byId.get(id).key) }));
     const killed = new Set(chosen.flatMap((test) => test.kills));
-    const missed = mutants
-      .filter((m) => !killed.has(m.id))
-      .map((m) => ({ key: m.key, ...reason(m, exploration, unconfirmed) }));
+    const missed = [];
+    for (const m of mutants.filter((m) => !killed.has(m.id)))
+      missed.push({ key: m.key, ...(await reasonFor(m, exploration, unconfirmed)) });
     return { tests: found, missed, stats };
   } catch (error) {
     if (!(error instanceof GivenUp)) throw error;
@@ -105,17 +106,6 @@ async function seeds(lab, { project, read, testFiles, theirs, packages, targets 
   }
   lab.stop(); // what tests leave behind is in no search
   return [...known.values()];
-}
-
-function reason({ id, static: isStatic }, exploration, unconfirmed) {
-  if (unconfirmed.includes(id) || exploration.unstable.has(id))
-    return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
-  if (exploration.avoid.has(id))
-    return { reason: 'endless', detail: 'ran without end wherever it was reached' };
-  if (exploration.late) return { reason: 'budget', detail: `not told apart in ${exploration.programs} programs` };
-  if (!isStatic && !exploration.reached.has(id))
-    return { reason: 'unreachable', detail: `not reached by ${exploration.programs} programs` };
-  return { reason: 'never-told-apart', detail: `the same in ${exploration.programs} programs` };
 }
 
 /** What all mutated files share: the modules that programs may name, and the tests' calls. */

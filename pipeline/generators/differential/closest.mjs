@@ -1,0 +1,58 @@
+/** Why a mutant has no test, and what is known all the same: for people, and for a model that is asked next. */
+
+import { print } from './program.mjs';
+
+const LONGEST = 160; // characters of a program, or of a value
+const SHOWN = 2; // programs that get there, and pairs of values
+const MANY = 200; // programs that reached a mutant without telling: it may be equivalent
+
+/** { reason, detail } of one mutant. Asks the worker what the cheapest programs that reach it compare there. */
+export async function reasonFor(mutant, exploration, unconfirmed) {
+  const { id } = mutant;
+  const count = `${exploration.programs} programs`;
+  if (unconfirmed.includes(id) || exploration.unstable.has(id))
+    return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
+  if (exploration.avoid.has(id)) return { reason: 'endless', detail: 'ran without end wherever it was reached' };
+  const reaching = exploration.visits.get(id) ?? 0;
+  if (!reaching && !mutant.static)
+    return exploration.late
+      ? { reason: 'budget', detail: `not reached in ${count}` }
+      : { reason: 'unreachable', detail: `not reached by ${count}; ${nearest(mutant, exploration)}` };
+  const told = mutant.static ? [] : await approach(mutant, exploration);
+  const isSpent = exploration.late && reaching < MANY;
+  const how = mutant.static ? `the same in ${count}` : `the same in ${reaching} of ${count} that reach it`;
+  return { reason: isSpent ? 'budget' : 'never-told-apart', detail: [how, ...told].join('; ') };
+}
+
+/** What of the code around a mutant that nothing reached has run. */
+function nearest({ line, endLine, file }, { places, lookedAt }) {
+  const around = places.filter((p) => p.file === file && p.within.line <= line && p.within.until >= endLine);
+  const ran = around.filter((_, i) => lookedAt.has(places.indexOf(around[i])));
+  if (!around.length) return 'no call from outside gets there';
+  return ran.length ? 'the function around it ran, this part of it never' : 'the function around it never ran';
+}
+
+async function approach(mutant, exploration) {
+  const there = exploration.entries
+    .filter((e) => e.reached.includes(mutant.id))
+    .sort((a, b) => a.cost - b.cost)
+    .slice(0, SHOWN);
+  const told = there.map(({ program, outcome }) => `reached by ${shown(program)}, which gives ${resultOf(outcome)}`);
+  if (!there.length || exploration.late) return told;
+  const pairs = (await exploration.pairsOf(there[0].program)).filter(
+    ({ place }) => exploration.isAtMutant(place, mutant.id),
+  );
+  return [...told, ...pairs.slice(0, SHOWN).map(({ a, b }) => `compared there: ${text(a)} with ${text(b)}`)];
+}
+
+function shown({ steps, observe, wait }) {
+  const options = { column: -Infinity, names: (e) => (e.name === 'default' ? 'it' : e.name) };
+  const acts = steps.map((s) => `${s.bind ? `${s.bind} = ` : ''}${s.wait ? 'await ' : ''}${print(s.expr, options)}`);
+  return cut([...acts, (wait ? 'await ' : '') + print(observe, options)].join(', then '));
+}
+
+const resultOf = (outcome) =>
+  outcome.kind === 'throw' ? `${outcome.name}: ${outcome.message}` : cut(print(outcome.expr, { column: -Infinity }));
+
+const text = (value) => cut(typeof value === 'string' ? JSON.stringify(value) : String(value));
+const cut = (s) => (s.length <= LONGEST ? s : `${s.slice(0, LONGEST - 1)}…`);
