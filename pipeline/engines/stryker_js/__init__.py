@@ -1,7 +1,4 @@
-"""The StrykerJS engine, for projects whose tests run in mocha. Verbs and promises: pipeline.engines.
-
-Checked with StrykerJS 9.6.1 and mocha 11 on Node.js 20 and 24.
-"""
+"""The StrykerJS engine. Verbs and promises: pipeline.engines; what tests may run in: runners.py, docs/runners.md."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ from pipeline import account, process
 from pipeline.engines import EngineError, Measured, TestRun
 from pipeline.engines.stryker_js import fresh
 from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
+from pipeline.engines.stryker_js.runners import PLUGINS, RUNNERS, Runner, node_flags, runner_of
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.model import EngineConfig, Scope
 from pipeline.results import Outcome
@@ -30,11 +28,10 @@ HERE = Path(__file__).parent
 PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
 OLDEST_NODE = 20
 MOST_RANGES = 20  # stretches of lines of one file that the engine is told one by one
-PACKAGES = ("@stryker-mutator/core", "@stryker-mutator/mocha-runner", "mocha")
 CONFIG_NAMES = tuple(
     f"{stem}.{ext}" for stem in ("stryker.conf", "stryker.config") for ext in ("json", "js", "mjs", "cjs")
 )
-MOCHA_CONFIG_NAMES = tuple(f".mocharc.{ext}" for ext in ("js", "cjs", "mjs", "yaml", "yml", "json", "jsonc"))
+RUNNER_CONFIG_NAMES = tuple(dict.fromkeys(name for runner in RUNNERS.values() for name in runner.config))
 _VERSION = re.compile(r"v(\d+)\.")
 
 
@@ -50,33 +47,37 @@ class StrykerJS:
     _node: str | None = None
     _node_major: int = 0
     _versions: dict[Path, str] = attrs.field(factory=dict)
-    _options: dict[bytes, Any] = attrs.field(factory=dict)  # mocha's, by the configuration files that they come from
+    _options: dict[bytes, Any] = attrs.field(factory=dict)  # a runner's, by the configuration files they come from
+    _runners: dict[bytes, Runner] = attrs.field(factory=dict)  # by the same files
 
     def essence(self, text: str) -> str | None:
         return None
 
     def version(self, root: Path) -> str:
         if root not in self._versions:
-            self._versions[root] = self._version(root)
+            self._versions[root] = self._told(root)
         return self._versions[root]
 
-    def _version(self, root: Path) -> str:
+    def _told(self, root: Path) -> str:
         self.node()
-        packages = [
-            f"{p.rpartition('/')[2]} {json.loads((_package(root, p) / 'package.json').read_text())['version']}"
-            for p in PACKAGES
-        ]
-        ours = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HERE.glob("*.mjs")))).hexdigest()[:12]
+        packages = [f"{p.rpartition('/')[2]} {_version(_package(root, p))}" for p in self.runner(root).packages]
+        core, plugin, *_ = (_package(root, p) for p in self.runner(root).packages)
+        if _version(core) != _version(plugin):
+            raise EngineError(
+                f"{PLUGINS}/{plugin.name} is {_version(plugin)} and {PLUGINS}/core {_version(core)}, which go together "
+                f"only at one version: run `npm install --save-dev {PLUGINS}/{plugin.name}@{_version(core)}`"
+            )
+        ours = hashlib.sha256(b"".join(p.read_bytes() for p in _programs())).hexdigest()[:12]
         command = ["command", *self.config.command] if self.config.command else []
         return " ".join([*packages, f"node v{self._node_major}", *command, ours])
 
     def installed(self, root: Path) -> tuple[Path, ...]:
-        return (Path(self.node()), *(_package(root, p) / "package.json" for p in PACKAGES))
+        return (Path(self.node()), *(_package(root, p) / "package.json" for p in self.runner(root).packages))
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
         locks = ("package-lock.json", "yarn.lock", "pnpm-lock.yaml")
-        return (*CONFIG_NAMES, *MOCHA_CONFIG_NAMES, "package.json", *locks, *own)
+        return (*CONFIG_NAMES, *RUNNER_CONFIG_NAMES, "package.json", *locks, *own)
 
     def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:
         return ()
@@ -123,7 +124,9 @@ class StrykerJS:
 
         run_plainly([s for s in scopes if s.tests is None])  # which files those are is known afterwards
         tests = {s.name: plain[s.name].files if s.tests is None else s.tests for s in scopes}
-        groups = list(_disjoint([s for s in scopes if tests[s.name]]))
+        together = self.runner(root).shares
+        due = [s for s in scopes if tests[s.name]]
+        groups = list(_disjoint(due)) if together else [[scope] for scope in due]
         first: list[Report | Measured] = []
         # Stryker's start keeps one core busy: the tests run beside it. A scope whose tests fail spoils that run.
         jobs = [
@@ -191,14 +194,17 @@ class StrykerJS:
         self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int
     ) -> dict[str, Any]:
         spec = sorted({f for s in scopes for f in tests[s.name]})
+        runner = self.runner(root)
         return {
             "root": str(root),
+            "runner": runner.plugin,
             "titlesFile": str(scratch / "titles.json"),
             "userConfig": self._user_config(root),
             "scopes": [{"mutate": s.mutate, "tests": tests[s.name]} for s in scopes],
             "overrides": {
                 "mutate": [_literal(f) + lines for s in scopes for f in s.mutate for lines in _ranges(s, f)],
-                "mochaOptions": {"spec": spec},  # mocha takes a name that exists for what it is
+                **runner.options(spec),
+                **({"testRunnerNodeArgs": flags} if (flags := node_flags(root)) else {}),
                 "testRunner": "doit-mutate",
                 "plugins": [str(HERE / "scoped_runner.mjs")],
                 "coverageAnalysis": "perTest",
@@ -233,18 +239,27 @@ class StrykerJS:
         sandbox: Sandbox | None = None,
         watch: bool = False,
     ) -> TestRun:
-        known = self._options.get(configured := self._mocha_configuration(root))
+        known = self._options.get(configured := self._configuration(root))
+        runner, flags = self.runner(root), node_flags(root)
         asked = fresh.Request(
-            root.resolve(), files, mutant, timeout, record, shuffle, only, env or {}, sandbox, watch, known
+            root.resolve(), runner, flags, files, mutant, timeout, record, shuffle, only, env or {}, sandbox, watch, known
         )  # fmt: skip
         done, options = fresh.run(self.node(), self._node_major, asked)
         if options is not None:
             self._options.setdefault(configured, options)
         return done
 
-    def _mocha_configuration(self, root: Path) -> bytes:
-        """All that mocha's options come from, as one text."""
-        found = (root / name for name in (*MOCHA_CONFIG_NAMES, "package.json"))
+    def runner(self, root: Path) -> Runner:
+        """What the tests of the project in `root` run in. Raises EngineError."""
+        configured = self._configuration(root)
+        if configured not in self._runners:
+            self._runners[configured] = runner_of(root, self._user_config(root))
+        return self._runners[configured]
+
+    def _configuration(self, root: Path) -> bytes:
+        """All that the choice of a runner and its options come from, as one text."""
+        own = (self.config.config,) if self.config.config else ()
+        found = (root / name for name in (*CONFIG_NAMES, *RUNNER_CONFIG_NAMES, "package.json", *own))
         return b"\0".join(str(f).encode() + f.read_bytes() for f in found if f.is_file())
 
     # -- what is installed
@@ -260,15 +275,34 @@ class StrykerJS:
         return next((n for n in CONFIG_NAMES if (root / n).is_file()), None)
 
 
+def _programs() -> list[Path]:
+    """Ours that run in Node.js: what they say depends on them."""
+    return sorted((*HERE.glob("*.mjs"), *HERE.glob("*.cjs")))
+
+
+def _version(package: Path) -> str:
+    return str(json.loads((package / "package.json").read_text())["version"])
+
+
 def _package(root: Path, package: str) -> Path:
     """Where Node.js finds a package: in the project, or above it. Raises EngineError."""
     for folder in (root, *root.parents):
         if (folder / "node_modules" / package / "package.json").is_file():
             return folder / "node_modules" / package
     raise EngineError(
-        f"{package} is not installed in {root}: run `npm install --save-dev {package}`, or name the task that "
-        "installs it under engine.needs"
+        f"{package} is not installed in {root}: run `npm install --save-dev {package}{_wanted(root, package)}`, or name "
+        "the task that installs it under engine.needs"
     )
+
+
+def _wanted(root: Path, package: str) -> str:
+    """@version of the core that is there, for a plugin, which goes with that one alone."""
+    if not package.startswith(PLUGINS) or package == f"{PLUGINS}/core":
+        return ""
+    try:
+        return f"@{_version(_package(root, f'{PLUGINS}/core'))}"
+    except EngineError:
+        return ""
 
 
 def _disjoint(scopes: Sequence[Scope]) -> Iterator[list[Scope]]:

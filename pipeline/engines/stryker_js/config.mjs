@@ -4,11 +4,14 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const { root, userConfig, overrides } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
+const RUNNERS = ['mochaOptions', 'vitest', 'jest', 'tap'].filter((key) => key in overrides);
 const user = userConfig ? await read(path.join(root, userConfig)) : {};
 export default {
   ...user,
   ...overrides,
-  mochaOptions: { ...user.mochaOptions, ...overrides.mochaOptions },
+  ...Object.fromEntries(RUNNERS.map((key) => [key, { ...user[key], ...overrides[key] }])),
+  ...(overrides.jest ? { jest: { ...user.jest, ...overrides.jest, config: { ...user.jest?.config, ...overrides.jest.config } } } : {}),
+  testRunnerNodeArgs: [...new Set([...(user.testRunnerNodeArgs ?? []), ...(overrides.testRunnerNodeArgs ?? [])])],
   plugins: [...(user.plugins ?? ['@stryker-mutator/*']), ...overrides.plugins],
   ignorePatterns: [...(user.ignorePatterns ?? []), ...overrides.ignorePatterns],
 };

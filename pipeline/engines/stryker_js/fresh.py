@@ -17,6 +17,7 @@ import attrs
 from pipeline import process
 from pipeline import sandbox as sandboxes
 from pipeline.engines import TestResult, TestRun
+from pipeline.engines.stryker_js.runners import Runner
 from pipeline.results import Outcome
 from pipeline.sandbox import Sandbox
 
@@ -28,9 +29,12 @@ _OUTSIDE = re.compile(r"(^|/)(node_modules|\.stryker-tmp|\.doit-mutate)(/|$)")
 
 @attrs.frozen
 class Request:
-    """As Engine.test takes it. `options`: mocha's, as an earlier run found them."""
+    """As Engine.test takes it. `flags`: of node, as the project needs them; `options`: the runner's, as an earlier run
+    found them."""
 
     root: Path
+    runner: Runner
+    flags: tuple[str, ...]
     files: Sequence[str] | None
     mutant: str | None
     timeout: float
@@ -58,18 +62,20 @@ def scratch_folder(root: Path) -> Iterator[Path]:
 def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
     """The tests, once, and mocha's options as they were found; None where the process gave no answer."""
     with scratch_folder(asked.root) as scratch:
-        env = {**asked.env, **({"NODE_V8_COVERAGE": str(scratch / "loaded")} if asked.record else {})}
-        sandbox, flags = asked.sandbox, tuple[str, ...]()
+        traced = asked.record and asked.runner.traced
+        env = {**asked.env, **({"NODE_V8_COVERAGE": str(scratch / "loaded")} if traced else {})}
+        sandbox, flags = asked.sandbox, tuple(f.format(here=PROGRAM.parent) for f in (*asked.flags, *asked.runner.flags))
         if sandbox:
             (scratch / "tmp").mkdir()
             env["TMPDIR"] = str(scratch / "tmp")
             sandbox = attrs.evolve(sandbox, writable=(*sandbox.writable, scratch))
             if sandboxes.missing():
-                flags, sandbox = _permissions(sandbox, major), None
+                flags, sandbox = (*flags, *_permissions(sandbox, major)), None
         elif asked.mutant:
             env["__STRYKER_ACTIVE_MUTANT__"] = asked.mutant  # for processes that the tests start
         request = {
-            "root": str(asked.root), "files": None if asked.files is None else list(asked.files),
+            "root": str(asked.root), "runner": asked.runner.module, "scratch": str(scratch),
+            "record": asked.record, "files": None if asked.files is None else list(asked.files),
             "out": str(scratch / "answer.json"), "mutant": asked.mutant, "shuffle": asked.shuffle,
             "only": None if asked.only is None else list(asked.only), "watched": asked.watch, "options": asked.options,
         }  # fmt: skip
@@ -80,7 +86,7 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
         try:
             answer = json.loads((scratch / "answer.json").read_text())
             tests = tuple(TestResult(**t) for t in answer["tests"])
-            loaded = tuple(sorted(_loaded(scratch / "loaded", asked.root))) if asked.record else ()
+            loaded = tuple(sorted({*_loaded(scratch / "loaded", asked.root), *answer.get("loaded", ())}))
         except (OSError, ValueError, KeyError, TypeError):
             answer = None
         if answer is None or finished.timed_out or finished.too_much_output:
@@ -118,7 +124,7 @@ def _ended_early(finished: process.Finished, running: Path, timeout: float) -> T
     elif finished.too_much_output:
         outcome, detail = Outcome.CRASHED, f"the tests printed more than {MOST_PRINTED >> 20} MB"
     elif b"No test files found" in finished.err:
-        outcome, detail = Outcome.NO_TESTS, "mocha found no test file"
+        outcome, detail = Outcome.NO_TESTS, "the test runner found no test file"
     elif _OUT_OF_MEMORY.search(finished.err):
         outcome, detail = Outcome.MEMORY, "the tests ran out of memory"
     else:

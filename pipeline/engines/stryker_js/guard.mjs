@@ -2,11 +2,13 @@
 import fs from 'node:fs';
 import inspector from 'node:inspector';
 import module from 'node:module';
+import { fileURLToPath } from 'node:url';
 import v8 from 'node:v8';
 
 const PER_SEED = 34_321_000_000; // ms, 397 days and some hours: seasons, weekdays and time zones' changes differ
 const DRAIN = 1000; // ms that timers still open may take to run out by themselves
 const OPEN = /^(Timeout|TCP|UDP|Process|Worker|FSEvent|StatWatcher)/;
+const HERE = fileURLToPath(import.meta.url); // some loaders name a module so
 const { captureStackTrace } = Error;
 const now = performance.now.bind(performance);
 const wait = setTimeout;
@@ -15,13 +17,17 @@ const pause = (ms) => new Promise((done) => wait(done, ms));
 // Stryker's instrumented code asks `globalThis.__stryker__` which mutant is on, once a module. A test that could see it
 // would only have to fail whenever there is one. So it answers to that code alone, and nothing that the code does with
 // the answer can be overheard: no property of it is looked up on Object.prototype, and `apply` is the true one.
-export function hideSwitch(stryker, isTestFile) {
+export function makeSwitch(stryker) {
   const bare = (properties) => Object.assign(Object.create(null), properties);
-  const state = bare({ ...stryker, currentTestId: '', mutantCoverage: bare({ static: bare(), perTest: bare() }) });
+  return bare({ ...stryker, currentTestId: '', mutantCoverage: bare({ static: bare(), perTest: bare() }) });
+}
+
+// world: the globals that the code sees; a runner may give each test file its own.
+export function hideSwitch(state, isTestFile, world = globalThis) {
   const asksForIt = ({ file, name }) => /^stryNS_/.test(name) && !isTestFile(file);
-  Object.defineProperty(globalThis, '__stryker__', { get: () => (caller(asksForIt) ? state : undefined), set() {} });
-  const { apply } = Function.prototype;
-  Object.defineProperty(Function.prototype, 'apply', {
+  Object.defineProperty(world, '__stryker__', { get: () => (caller(asksForIt) ? state : undefined), set() {} });
+  const { apply } = world.Function.prototype;
+  Object.defineProperty(world.Function.prototype, 'apply', {
     configurable: false,
     get: () => apply,
     set(value) {
@@ -29,13 +35,13 @@ export function hideSwitch(stryker, isTestFile) {
       Object.defineProperty(this, 'apply', { value, writable: true, enumerable: true, configurable: true });
     },
   });
-  return state;
 }
 
+const KINDS = [function () {}, async function () {}, function* () {}, async function* () {}];
+
 // Code from strings is code that nobody has read: a test may not make any. The project's own code may.
-export function refuseCodeFromStrings(isTestFile) {
+export function refuseCodeFromStrings(isTestFile, world = globalThis, kinds = KINDS) {
   const mayMakeCode = ({ file }) => !isTestFile(file);
-  const kinds = [function () {}, async function () {}, function* () {}, async function* () {}];
   for (const { prototype } of kinds.map((kind) => ({ prototype: Object.getPrototypeOf(kind) }))) {
     const real = prototype.constructor;
     const checked = (make) => {
@@ -47,16 +53,17 @@ export function refuseCodeFromStrings(isTestFile) {
       construct: (_, given, target) => checked(() => Reflect.construct(real, given, target)),
     });
     Object.defineProperty(prototype, 'constructor', { value });
-    if (real === Function) globalThis.Function = value;
+    if (real === world.Function) world.Function = value;
   }
 }
 
 // Tests are made when their file is loaded, not while others run.
-export function refuseTestsInTests() {
-  const refused = () => {
-    throw new Error('a test may not make another');
-  };
-  for (const name of INTERFACE) if (name in globalThis) globalThis[name] = refused;
+export function refuseTestsInTests(world = globalThis) {
+  for (const name of INTERFACE) if (name in world) world[name] = refused;
+}
+
+export function refused() {
+  throw new Error('a test may not make another');
 }
 
 // Whether `fits` the nearest function on the stack that is in a file of somebody's; false where nobody can be seen.
@@ -69,7 +76,7 @@ function caller(fits) {
     captureStackTrace(holder, caller);
     for (const site of holder.stack) {
       const file = site.getFileName();
-      if (!file || file.startsWith('node:') || file === import.meta.url) continue;
+      if (!file || file.startsWith('node:') || file === import.meta.url || file === HERE) continue;
       return fits({ file, name: site.getFunctionName() ?? '' });
     }
     return false;
@@ -96,24 +103,24 @@ export function shutWindows() {
 }
 
 // Another day and other random numbers for each seed but the first: what a test pins of them does not hold in all.
-export function otherWorld(seed, next) {
+export function otherWorld(seed, next, world = globalThis) {
   if (seed < 1) return;
-  const { random } = Math;
+  const { random } = world.Math;
   const shift = (seed % 7) * PER_SEED;
-  const RealDate = Date;
+  const RealDate = world.Date;
   const moment = () => RealDate.now() + shift;
   const Shifted = new Proxy(RealDate, {
     construct: (_, given, target) => Reflect.construct(RealDate, given.length > 0 ? given : [moment()], target),
     apply: () => new Shifted().toString(),
     get: (target, name, receiver) => (name === 'now' ? moment : Reflect.get(target, name, receiver)),
   });
-  globalThis.Date = RealDate.prototype.constructor = Shifted;
+  world.Date = RealDate.prototype.constructor = Shifted;
   const low = () => next() / 1000;
-  Math.random = [random, low, () => 1 - Number.EPSILON - low()][seed % 3];
+  world.Math.random = [random, low, () => 1 - Number.EPSILON - low()][seed % 3];
 }
 
-export function sameRandom(next) {
-  Math.random = next;
+export function sameRandom(next, world = globalThis) {
+  world.Math.random = next;
 }
 
 // What tests share, and what each of them left changed there. It is put back, so that the next are judged as they are.
@@ -127,9 +134,9 @@ export class Watch {
   #left = new Map(); // test -> what it left behind
   #openers = new Map(); // test -> what was open after it and not before
 
-  // library: [name, object] of what the tests assert with and run in
-  constructor(library) {
-    const all = [...shared(), ...library.map(([name, object]) => ({ name, object, keys: null }))];
+  // library: [name, object] of what the tests assert with and run in. world: the globals that they see
+  constructor(library, world = globalThis) {
+    const all = [...shared(world), ...library.map(([name, object]) => ({ name, object, keys: null }))];
     this.#shared = all.map((each) => ({ ...each, before: properties(each) }));
   }
 
@@ -201,29 +208,33 @@ const GLOBAL = [...BUILT_IN, ...INTERFACE, 'Buffer', 'process', 'setTimeout', 's
 const LISTENED = ['beforeExit', 'exit'];
 const PROCESS = ['exit', 'kill', 'abort', 'emit', 'on', 'once', 'nextTick', 'hrtime', 'cwd', 'platform'];
 
-function* shared() {
-  yield { name: 'globalThis', object: globalThis, keys: GLOBAL }; // others of it are made when first looked at
-  yield { name: 'process', object: process, keys: PROCESS };
+function* shared(world) {
+  yield { name: 'globalThis', object: world, keys: GLOBAL }; // others of it are made when first looked at
+  yield { name: 'process', object: world.process, keys: PROCESS };
   for (const name of BUILT_IN) {
-    const object = globalThis[name];
+    const object = world[name];
+    if (!object) continue; // a runner's own world may lack some
     yield { name, object, keys: null };
     if (object.prototype) yield { name: `${name}.prototype`, object: object.prototype, keys: null };
   }
 }
+
+const LIMIT = 'stackTraceLimit';
+const isError = (object) => object.name === 'Error' && Object.hasOwn(object, LIMIT);
 
 function properties({ object, keys }) {
   const found = new Map();
   for (const key of keys ?? Reflect.ownKeys(object)) {
     const property = Object.getOwnPropertyDescriptor(object, key);
     // Written by the machine: RegExp.$1 and its like are accessors, this one is not.
-    if (property && !(object === Error && key === 'stackTraceLimit')) found.set(key, property);
+    if (property && !(key === LIMIT && isError(object))) found.set(key, property);
   }
   return found;
 }
 
 // Told without making a description of each property, which takes longer than most tests.
 function unchanged({ object, keys, before }) {
-  if (keys || Reflect.ownKeys(object).length !== before.size + (object === Error)) return false;
+  if (keys || Reflect.ownKeys(object).length !== before.size + isError(object)) return false;
   for (const [key, { value, get, set }] of before) {
     if (!get && !set) {
       if (!Object.is(object[key], value)) return false;

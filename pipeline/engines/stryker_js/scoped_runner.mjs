@@ -1,4 +1,4 @@
-// A StrykerJS test-runner plugin: the project's own mocha runner, where each mutant meets only its own scope's tests.
+// A StrykerJS test-runner plugin: the project's own runner's, where each mutant meets only its own scope's tests.
 //
 // Several scopes share one Stryker process that way, and each gets the result of a run of it alone: Stryker plans with
 // the coverage of all tests, and the tests of other scopes are taken out of every mutant's run.
@@ -8,10 +8,11 @@ import path from 'node:path';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const { root, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
+const { root, runner, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
 const { resolve } = createRequire(path.join(root, 'package.json'));
-const mocha = await import(pathToFileURL(resolve('@stryker-mutator/mocha-runner')).href);
-const { factory } = mocha.strykerPlugins.find(({ kind, name }) => kind === 'TestRunner' && name === 'mocha');
+const { strykerPlugins: theirs } = await import(pathToFileURL(resolve(`@stryker-mutator/${runner}-runner`)).href);
+const { factory } = theirs.find(({ kind, name }) => kind === 'TestRunner' && name === runner);
+const allTests = [...new Set(scopes.flatMap(({ tests }) => tests))];
 
 const scopeOfMutated = new Map(scopes.flatMap((scope) => scope.mutate.map((file) => [file, scope])));
 
@@ -33,7 +34,8 @@ class ScopedRunner {
   }
 
   async dryRun(options) {
-    const result = await this.#inner.dryRun(options);
+    // vitest has no option for which files are run, and mocha takes no other than its own.
+    const result = await this.#inner.dryRun(runner === 'vitest' ? { ...options, testFiles: allTests } : options);
     if (result.status !== 'complete') return result;
     const titles = {};
     const fileOf = new Map();
@@ -41,7 +43,7 @@ class ScopedRunner {
       if (!fileName || status !== 0) continue;
       const file = path.relative(process.cwd(), fileName).split(path.sep).join('/');
       if (fileOf.has(id) && fileOf.get(id) !== file && scopes.length > 1) {
-        // mocha knows a test by its title alone: nobody could tell whose kill it is.
+        // The runner knows a test by its title alone: nobody could tell whose kill it is.
         return { status: 'error', errorMessage: `DOIT-MUTATE-SHARED-TITLE ${id} in ${fileOf.get(id)} and ${file}` };
       }
       fileOf.set(id, file);
@@ -56,7 +58,7 @@ class ScopedRunner {
     const file = path.relative(root, options.activeMutant.fileName).split(path.sep).join('/');
     const mine = new Set(scopeOfMutated.get(file).tests.flatMap((test) => this.#titles[test] ?? []));
     const testFilter = options.testFilter ? options.testFilter.filter((id) => mine.has(id)) : [...mine];
-    // mocha takes an empty filter for "all tests".
+    // An empty filter is taken for "all tests".
     if (testFilter.length === 0) return { status: 'survived', nrOfTests: 0 };
     return this.#inner.mutantRun({ ...options, testFilter });
   }
