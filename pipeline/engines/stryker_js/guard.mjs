@@ -22,10 +22,10 @@ export function makeSwitch(stryker) {
   return bare({ ...stryker, currentTestId: '', mutantCoverage: bare({ static: bare(), perTest: bare() }) });
 }
 
-// world: the globals that the code sees; a runner may give each test file its own.
-export function hideSwitch(state, isTestFile, world = globalThis) {
+// world: the globals that the code sees; a runner may give each test file its own. define: that world's defineProperty.
+export function hideSwitch(state, isTestFile, world = globalThis, define = Object.defineProperty) {
   const asksForIt = ({ file, name }) => /^stryNS_/.test(name) && !isTestFile(file);
-  Object.defineProperty(world, '__stryker__', { get: () => (caller(asksForIt) ? state : undefined), set() {} });
+  define(world, '__stryker__', { get: () => (caller(asksForIt) ? state : undefined), set() {} });
   const { apply } = world.Function.prototype;
   Object.defineProperty(world.Function.prototype, 'apply', {
     configurable: false,
@@ -88,7 +88,7 @@ function caller(fits) {
 }
 
 // A debugger, a heap snapshot or the request on standard input would tell the same.
-export function shutWindows() {
+export function shutWindows({ hasInput = true } = {}) {
   const shut = () => {
     throw new Error('not for tests');
   };
@@ -98,6 +98,7 @@ export function shutWindows() {
     if (v8[name]) v8[name] = shut;
   }
   module.syncBuiltinESMExports();
+  if (!hasInput) return; // of a thread it is the process's, and shut already
   fs.closeSync(0);
   fs.openSync('/dev/null', 'r'); // takes its number
 }
@@ -126,9 +127,10 @@ export function sameRandom(next, world = globalThis) {
 // What tests share, and what each of them left changed there. It is put back, so that the next are judged as they are.
 export class Watch {
   #shared; // { name, object, keys: those to look at, or null for all, before: Map of key -> its property }
-  #environment = { ...process.env };
-  #cwd = process.cwd();
-  #listeners = new Map(LISTENED.map((event) => [event, process.rawListeners(event)]));
+  #process; // as the tests see it
+  #environment;
+  #cwd;
+  #listeners;
   #openAtStart = open().length;
   #openNow = this.#openAtStart;
   #left = new Map(); // test -> what it left behind
@@ -138,6 +140,10 @@ export class Watch {
   constructor(library, world = globalThis) {
     const all = [...shared(world), ...library.map(([name, object]) => ({ name, object, keys: null }))];
     this.#shared = all.map((each) => ({ ...each, before: properties(each) }));
+    this.#process = world.process;
+    this.#environment = { ...world.process.env };
+    this.#cwd = world.process.cwd();
+    this.#listeners = new Map(LISTENED.map((event) => [event, world.process.rawListeners(event)]));
   }
 
   rejected(test) {
@@ -177,11 +183,13 @@ export class Watch {
         else Reflect.deleteProperty(each.object, key);
       }
     }
-    for (const name of new Set([...Object.keys(process.env), ...Object.keys(this.#environment)])) {
-      if (process.env[name] === this.#environment[name]) continue;
+    const process = this.#process;
+    const { env } = process;
+    for (const name of new Set([...Object.keys(env), ...Object.keys(this.#environment)])) {
+      if (env[name] === this.#environment[name]) continue;
       yield `process.env.${name}`;
-      if (name in this.#environment) process.env[name] = this.#environment[name];
-      else delete process.env[name];
+      if (name in this.#environment) env[name] = this.#environment[name];
+      else delete env[name];
     }
     if (process.cwd() !== this.#cwd) {
       yield 'the working directory';

@@ -37,6 +37,7 @@ export async function run(session) {
   suite = null;
   if (session.only !== null) for (const root of roots) pick(root, new Set(session.only));
   if (session.shuffle !== null) for (const root of shuffled(roots, random(session.shuffle))) shuffle(root, random(session.shuffle));
+  real.before(() => {}); // with the first of these node:test listens to the process's end: no test does
   const assert = session.require('node:assert');
   session.begin([['assert', assert], ['assert.strict', assert.strict]]);
   if (session.watched) process.on('unhandledRejection', () => session.watch.rejected(session.current));

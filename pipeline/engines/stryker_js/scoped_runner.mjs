@@ -6,11 +6,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
-import { pathToFileURL } from 'node:url';
+import { entryOf } from './session.mjs';
 
 const { root, runner, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
-const { resolve } = createRequire(path.join(root, 'package.json'));
-const { strykerPlugins: theirs } = await import(pathToFileURL(resolve(`@stryker-mutator/${runner}-runner`)).href);
+const require = createRequire(path.join(root, 'package.json'));
+const { strykerPlugins: theirs } = await import(entryOf(require, `@stryker-mutator/${runner}-runner`));
 const { factory } = theirs.find(({ kind, name }) => kind === 'TestRunner' && name === runner);
 const allTests = [...new Set(scopes.flatMap(({ tests }) => tests))];
 

@@ -10,7 +10,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   hideSwitch, makeSwitch, otherWorld, refuseCodeFromStrings, sameRandom, Watch,
 } from './guard.mjs'; // prettier-ignore
@@ -41,9 +41,10 @@ export class Session {
     this.answer.files = files.map((file) => this.relative(path.resolve(this.root, file)));
   }
 
-  // Before anything of the project is loaded. world: the globals that the code will see, if they are not these.
-  guard(world = globalThis, kinds) {
-    hideSwitch(this.stryker, this.isTestFile, world);
+  // Before anything of the project is loaded. world: the globals that the code will see, if they are not these; with
+  // its own kinds of function and its own way to define a property.
+  guard(world = globalThis, { kinds, define } = {}) {
+    hideSwitch(this.stryker, this.isTestFile, world, define);
     if (this.watched) refuseCodeFromStrings(this.isTestFile, world, kinds);
     // With a mutant on, what a test makes of chance is no kill: it gets the same numbers as without one.
     if (this.mutant !== null) sameRandom(random(1), world);
@@ -101,11 +102,16 @@ export class Session {
     return false;
   }
 
-  // After the last test and its hooks: what each left behind, what each reached.
-  async ended() {
+  // After the last test of those that `begin` was called for, and its hooks: what each left behind.
+  async left() {
     this.looked();
-    for (const [test, left] of (await this.watch?.report()) ?? []) this.leaves(test, left);
     this.current = null;
+    return [...((await this.watch?.report()) ?? [])];
+  }
+
+  // After the last test of all: what each left behind, what each reached.
+  async ended() {
+    for (const [test, left] of await this.left()) this.leaves(test, left);
     this.reaches(this.stryker.mutantCoverage);
     if (this.mutant && this.stryker.hitCount > HIT_LIMIT) this.answer.looped = true;
   }
@@ -158,4 +164,14 @@ export function random(seed) {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
+}
+
+// The file that `import` of a package takes, where only its place is known: `require` may take another, or none.
+// require: of the place; entry: as the package's exports name it.
+export function entryOf(require, name, entry = '.') {
+  const manifest = require.resolve(`${name}/package.json`);
+  const { exports = {}, main } = require(manifest);
+  let file = typeof exports === 'string' ? exports : exports[entry];
+  while (file && typeof file === 'object') file = file.import ?? file.node ?? file.default;
+  return pathToFileURL(path.join(path.dirname(manifest), file ?? main ?? 'index.js')).href;
 }

@@ -1,0 +1,29 @@
+// Loaded by vitest before each test file, where the tests run: guard, switch, and what is seen of each test.
+import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest';
+import { shutWindows } from './guard.mjs';
+import { Session } from './session.mjs';
+
+const request = inject('doit-mutate');
+delete globalThis.__vitest_worker__?.providedContext?.['doit-mutate']; // a test that asked would know the mutant
+const session = new Session({ ...request, only: null, options: null });
+shutWindows({ hasInput: false });
+session.answer.files = request.files ?? [globalThis.__vitest_worker__?.filepath].filter(Boolean).map((f) => session.relative(f));
+session.guard();
+
+beforeAll(() => session.begin([]));
+beforeEach(({ task }) => session.started(titleOf(task)));
+afterEach(() => session.between());
+afterAll(async (...given) => {
+  const left = await session.left();
+  const { mutantCoverage: coverage, hitCount, hitLimit } = session.stryker;
+  const file = given.find((value) => value?.meta) ?? given[0];
+  file.meta['doit-mutate'] = { coverage: plain(coverage), left, looped: Boolean(request.mutant) && hitCount > hitLimit };
+});
+
+function titleOf(test) {
+  const names = [test.name];
+  for (let at = test.suite; at; at = at.suite) names.unshift(at.name);
+  return names.join(' ').trim();
+}
+
+const plain = (coverage) => JSON.parse(JSON.stringify(coverage));

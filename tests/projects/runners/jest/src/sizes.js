@@ -1,0 +1,2 @@
+const size = (n, least = 1) => (n > least ? 'big' : 'small');
+module.exports = { size };

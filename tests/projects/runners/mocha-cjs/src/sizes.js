@@ -1,0 +1,1 @@
+exports.size = (n, least = 1) => (n > least ? 'big' : 'small');

@@ -1,0 +1,1 @@
+export const size = (n, least = 1) => (n > least ? 'big' : 'small');
