@@ -1,4 +1,4 @@
-"""How tests stand in a mocha test file: marked blocks at its end, what they need imported at its top; all else to the
+"""How tests stand in a JavaScript test file: marked blocks at its end, what they need imported at its top; all else to the
 byte. Adding tests one after another gives the text that adding them together does."""
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ _IMPORT = re.compile(
     r"(?:\s*with\s*\{[^{}]*\})?(?:[ \t]*;)?",
     re.MULTILINE,
 )
+_REQUIRE = re.compile(
+    r"^(?:const|let|var)\s+(?P<what>[\w$]+|\{[\w$\s,:]*\})\s*=\s*require\(\s*(?P<quote>['\"])(?P<module>[^'\"\n]+)(?P=quote)\s*\)"
+    r"(?P<member>(?:\.[\w$]+)*)(?:[ \t]*;)?",
+    re.MULTILINE,
+)
+_DIRECTIVE = re.compile(r"""(?:\s|//[^\n]*\n|/\*.*?\*/)*(['"])use strict\1[ \t]*;?""", re.DOTALL)
 _TEST_START = re.compile(r"(?<![\w.$])(?:it|test)\s*\(")
 _TITLE = re.compile(
     r"(?<![\w.$])(?:it|test|specify)(?:\.\w+)?\s*\(\s*(?P<literal>(?P<q>['\"`])(?:\\.|(?!(?P=q))[^\\])*(?P=q))", re.S
@@ -89,7 +95,7 @@ class MochaSuite:
             return f"{module[1]}{there if there.startswith('.') else f'./{there}'}{module[3]}"
 
         statements = (m.group().strip() for m in _imports(text.removeprefix(_BOM)))
-        return tuple(re.sub(r"(['\"])(\.\.?/[^'\"]+)(['\"])", moved, s) for s in statements)
+        return tuple(re.sub(r"(['\"])(\.\.?(?:/[^'\"]*)?)(['\"])", moved, s) for s in statements)
 
 
 @functools.lru_cache(maxsize=16)
@@ -117,15 +123,18 @@ def _block(test: Test) -> str:
 
 
 def _imports(text: str) -> list[re.Match[str]]:
+    """The statements that bring names in, of both module systems, in their order."""
     blanked = _blank(text)
-    return [m for m in _IMPORT.finditer(text) if blanked is None or blanked.startswith("import", m.start())]
+    found = [*_IMPORT.finditer(text), *_REQUIRE.finditer(text)]
+    real = (m for m in found if blanked is None or blanked.startswith(m.group().split(None, 1)[0][:3], m.start()))
+    return sorted(real, key=lambda m: m.start())
 
 
 def _importing(text: str, statement: str, newline: str) -> str:
     """The text with what an import statement imports; a name that it imports already, from wherever, it keeps."""
     present = _imports(text)
     taken = {name for m in present for name, _ in _names(m["what"])}
-    new = _IMPORT.fullmatch(statement)
+    new = _IMPORT.fullmatch(statement) or _REQUIRE.fullmatch(statement)
     wanted = _names(new["what"]) if new else []
     missing = [part for name, part in wanted if name not in taken]
     if (new and not missing and (wanted or any(m["module"] == new["module"] for m in present))) or any(
@@ -134,18 +143,30 @@ def _importing(text: str, statement: str, newline: str) -> str:
         return text
     if new and re.fullmatch(r"\s*\{[^{}]*\}\s*", new["what"]):
         for m in present:
-            if m["module"] == new["module"] and (listed := re.search(r"\{([^{}]*[\w$])[^{}]*\}", m["what"])):
+            same = m["module"] == new["module"] and _kind(m) == _kind(new)
+            if same and (listed := re.search(r"\{([^{}]*[\w$])[^{}]*\}", m["what"])):
                 at = m.start("what") + listed.end(1)
                 return f"{text[:at]}, {', '.join(missing)}{text[at:]}"
-        statement = f"import {{ {', '.join(missing)} }} from {new['quote']}{new['module']}{new['quote']};"
+        before, after = statement[: new.start("what")], statement[new.end("what") :]
+        spaces = re.fullmatch(r"(\s*).*?(\s*)", new["what"], re.DOTALL)
+        assert spaces
+        statement = f"{before}{spaces[1]}{{ {', '.join(missing)} }}{spaces[2]}{after}"
     if present:
         end = present[-1].end()
         comment = re.compile(r"[ \t]*(?://[^\r\n]*)?(?=\r?$)", re.MULTILINE).match(text, end)
         end = comment.end() if comment else end
         return f"{text[:end]}{newline}{statement}{text[end:]}"
+    if directive := _DIRECTIVE.match(text):
+        end = directive.end()
+        return f"{text[:end]}{2 * newline}{statement}{text[end:]}"
     return f"{statement}{newline}{newline}{text}" if text else f"{statement}{newline}"
+
+
+def _kind(statement: re.Match[str]) -> tuple[bool, str]:
+    """What must be equal for two statements to be made one: the module system, and what of the module is taken."""
+    return statement.re is _REQUIRE, statement.groupdict().get("member") or ""
 
 
 def _names(what: str) -> list[tuple[str, str]]:
     """What an import clause brings in: each name as the file knows it, and how the clause says it."""
-    return [(part.split()[-1], part.strip()) for part in re.split(r"[{},]", what) if part.strip()]
+    return [(re.split(r"[\s:]+", part.strip())[-1], part.strip()) for part in re.split(r"[{},]", what) if part.strip()]

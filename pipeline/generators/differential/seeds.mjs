@@ -9,6 +9,7 @@ import { Names } from './expressions.mjs';
 import { exported, get } from './program.mjs';
 import { Reader, unroll } from './reader.mjs';
 import { isFunction } from './source.mjs';
+import { styleOf } from './style.mjs';
 
 const HOOKS = /^(before|beforeEach|beforeAll|setup|suiteSetup)$/;
 const BLOCKS = /^(describe|context|suite)$/;
@@ -41,34 +42,6 @@ export function readTests(project, tests, modules, write) {
   style ??= styleOf({ body: [] }, '', project.format(write, ''));
   return { programs, style: { ...style, naming } };
 }
-
-function styleOf(program, source, format) {
-  const strings = source.match(/'[^'\n]*'|"[^"\n]*"/g) ?? [];
-  const mark = strings.filter((s) => s[0] === '"').length > strings.length / 2 ? '"' : "'";
-  const found = program.body.find((n) => /^(node:)?assert(\/strict)?$/.test(moduleOf(n)) && isNamed(n, 'assert'));
-  const assert = found ? source.slice(found.start, found.end) : null;
-  const strict = assert === null || /assert\/strict|\bstrict\b/.test(assert);
-  const from = `${mark}node:assert/strict${mark}`;
-  const syntax = format === 'commonjs' ? 'require' : 'import';
-  const ours = syntax === 'require' ? `const assert = require(${from});` : `import assert from ${from};`;
-  return { mark, assert: assert ?? ours, strict, syntax };
-}
-
-/** The module that an import declaration, or a declaration by `require`, names. */
-const moduleOf = (node) =>
-  node.type === 'ImportDeclaration'
-    ? node.source.value
-    : node.type === 'VariableDeclaration' && node.declarations.length === 1
-      ? (requiredIn(node.declarations[0].init) ?? '')
-      : '';
-
-const requiredIn = (init) => {
-  const call = init?.type === 'MemberExpression' ? init.object : init;
-  return call?.callee?.name === 'require' ? call.arguments[0]?.value : null;
-};
-
-const isNamed = (node, name) =>
-  node.specifiers?.some((s) => s.local.name === name) ?? node.declarations[0].id.name === name;
 
 function imports(program, resolve, modules, names, project, noteName) {
   const target = (specifier) => {

@@ -2,7 +2,9 @@
 
 import path from 'node:path';
 
-import { call, exportsOf, global, isData, lit, print, quote, record, renamed, walkProgram } from './program.mjs';
+import { assertion } from './assertions.mjs';
+import { exportsOf, isData, print, quote, renamed, walkProgram } from './program.mjs';
+import { statement } from './style.mjs';
 
 const TITLE = 100; // longest title
 const SHORT = 32; // longest literal in one
@@ -16,57 +18,48 @@ export class Writer {
 
   /** { title, code, imports } */
   test(program, outcome) {
+    const { mark, call, isArrow, param, names: reserved } = this.style;
     const { names, imports } = this.#imports(program);
-    const renamed = withoutClashes(program, new Set([...names.values(), 'assert']));
-    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark: this.style.mark, indent: '  ', column: 2 };
-    const show = (expr) => `  ${print(expr, options)};`;
+    const renamed = withoutClashes(program, new Set([...names.values(), ...reserved]));
+    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2 };
+    const show = (expr) => this.#statement(print(expr, options));
     const lines = renamed.steps.map(({ bind, expr, wait }) => {
       const value = wait ? { k: 'await', of: expr } : expr;
-      return bind ? `  const ${bind} = ${print(value, { ...options, column: 11 + bind.length })};` : show(value);
+      const bound = bind && `const ${bind} = ${print(value, { ...options, column: 11 + bind.length })}`;
+      return bind ? this.#statement(bound) : show(value);
     });
-    lines.push(...this.#assertion(renamed, outcome, show));
+    lines.push(...assertion(this.style, renamed, outcome).map(show));
     const isAsync = renamed.wait || renamed.steps.some((s) => s.wait);
+    if (this.style.library === 'tape' && !isAsync) lines.push(this.#statement(`${param}.end()`));
     const title = this.#title(program, outcome);
-    const code = `it(${quote(title, this.style.mark)}, ${isAsync ? 'async ' : ''}() => {\n${lines.join('\n')}\n});`;
-    return { title, code, imports };
+    const head = isArrow ? `(${param ?? ''}) => {` : `function (${param ?? ''}) {`;
+    const first = `${call}(${quote(title, mark)}, ${isAsync ? 'async ' : ''}${head}`;
+    const code = [first, ...lines, `})${this.style.semi ? ';' : ''}`].join('\n');
+    return { title, code: this.#indented(code), imports };
   }
 
-  #assertion({ observe, wait }, outcome, show) {
-    const { strict } = this.style;
-    if (outcome.kind === 'throw') {
-      // What throws is the call: a copy of its result's keys is never made. A list is: it may be what throws.
-      const throwing = observe.k === 'spread' && observe.as === 'record' ? observe.of : observe;
-      const expected = record([
-        ['name', lit(outcome.name)],
-        ['message', lit(outcome.message)],
-      ]);
-      const check = call(global(wait ? 'assert.rejects' : 'assert.throws'), [
-        { k: wait ? 'async arrow' : 'arrow', of: throwing },
-        expected,
-      ]);
-      return [show(wait ? { k: 'await', of: check } : check)];
-    }
-    const equal =
-      outcome.expr.k === 'lit' ? (strict ? 'equal' : 'strictEqual') : strict ? 'deepEqual' : 'deepStrictEqual';
-    return [show(call(global(`assert.${equal}`), [wait ? { k: 'await', of: observe } : observe, outcome.expr]))];
+  /** Without semicolons, a line that could go on from the one before begins with one. */
+  #statement(text) {
+    return this.style.semi ? `  ${text};` : `  ${/^[([`/+-]/.test(text) ? ';' : ''}${text}`;
+  }
+
+  /** The steps of two spaces that it was printed with as those of the house; not where a string may hold lines. */
+  #indented(code) {
+    const { indent } = this.style;
+    return code.includes('`') ? code : code.replace(/^( {2})+/gm, (spaces) => indent.repeat(spaces.length / 2));
   }
 
   /** One statement a name: two tests' imports can then be put together line by line. */
   #imports(program) {
     const { mark } = this.style;
     const names = new Map();
-    const imports = [this.style.assert];
+    const imports = [...this.style.imports];
     for (const { file, name } of exportsOf(program)) {
-      const from = quote(this.#specifier(file), mark);
       const base = this.#localName(file, name);
       let alias = base;
       for (let n = 2; [...names.values()].includes(alias); n++) alias = `${base}${n}`;
       names.set(`${file} ${name}`, alias);
-      if (this.style.syntax === 'require') {
-        const part = name === 'default' ? alias : `{ ${alias === name ? name : `${name}: ${alias}`} }`;
-        imports.push(`const ${part} = require(${from});`);
-      } else if (name === 'default') imports.push(`import ${alias} from ${from};`);
-      else imports.push(`import { ${alias === name ? name : `${name} as ${alias}`} } from ${from};`);
+      imports.push(statement(this.style, alias, this.#specifier(file), name));
     }
     return { names, imports: imports.sort() };
   }
