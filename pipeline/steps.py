@@ -162,7 +162,9 @@ class Steps:
         base = self.session.repository.read(snapshot.tree, scope.write) or ""
         prior = [p.test for r in range(round_) for p in self._read(scope, f"proofs.{r}.json", Proofs).proved]
         runs = self.session.plan.land.proof_runs
-        verdict = prove(bench, base, prior, candidates, survivors, runs, self._standing(scope))
+        bench.worktree.reset(bench.tree)
+        tidied = self.session.engine.tidy(bench.worktree.root, scope.write, candidates)
+        verdict = prove(bench, base, prior, tidied, survivors, runs, self._standing(scope))
         loaded = {p: snapshot.states[p] for p in verdict.inputs if p in snapshot.states and p != scope.write}
         return Proofs(
             Outcome.OK, "", verdict.proved, verdict.dropped, {**inputs, **loaded}, runs,

@@ -83,6 +83,9 @@ class StandIn:
         inputs = tuple(sorted({*files, *tests, *(file for file, _ in said)}))
         return Measured(Outcome.OK, "", tuple(mutants), tests, inputs, {}, Switch(content, ids), 0.01)
 
+    def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
+        return tests
+
     def test(
         self, root: Path, files: Sequence[str] | None, *, mutant: str | None = None, timeout: float,
         record: bool = False, shuffle: int | None = None, only: Sequence[str] | None = None,

@@ -1,4 +1,4 @@
-"""Projects whose tests run in something else than mocha with ES modules: one small drive each, with the real programs."""
+"""Projects whose tests run in other runners than mocha with ES modules: a small drive each, all programs real."""
 
 from __future__ import annotations
 

@@ -170,6 +170,10 @@ class Engine(Protocol):
     def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
         """Measure all scopes in as few processes as give each the result of a run of it alone."""
 
+    def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
+        """The tests as the project's own formatter would have them in the file `write`, where it has one; what they do
+        is for their proof to say. Never raises."""
+
     def test(
         self,
         root: Path,

@@ -43,7 +43,9 @@ _TESTS = """\
 
 # How tests are written here
 
-The first line below is the framework. Your tests are added to the file on the second; imports are relative to it.
+The first line below is the framework: the runner, the form of a test, the assertion library, the module system. Your
+tests have the quotes, semicolons and indentation of those below, and are added to the file on the second line;
+imports are relative to it.
 """
 
 _IMPORTS = "\nImport statements as the existing tests have them:\n"
@@ -72,8 +74,11 @@ Reply with exactly one fenced block, and nothing that needs reading outside of i
 
 - kills: the numbers of the mutants that the test kills.
 - title: as in the code, different from every title that is taken.
-- imports: whole import statements that the code needs; only relative ones inside the project and node:assert.
-- code: one whole test statement, `it('title', () => { ... });` (async if need be), that holds at least one assertion.
+- imports: the whole statements that a file with nothing but this test needs, as the existing tests have them (import or
+  require): relative ones inside the project, node:assert, and what the existing tests take `it`, `test`, `expect` or
+  `assert` from; nothing else.
+- code: one whole test statement, `it('title', () => { ... });` (async if need be), or `test(...)` where the existing
+  tests say so, that holds at least one assertion of the library that they use.
 """
 
 

@@ -25,12 +25,19 @@ _LONGEST = 1 << 20  # characters: 40 tests are a tenth of it
 _FENCE = re.compile(r"[ \t]*(`{3,})([^`]*)")
 _OBJECT = re.compile(r'\{\s*"')
 _IMPORT = re.compile(r"import\s+(?:(?P<names>[\w$*{}\s,]+?)\s*from\s*)?(?P<q>['\"])(?P<of>[^'\"\n\\]+)(?P=q)\s*;?")
+_REQUIRE = re.compile(
+    r"(?:const|let|var)\s+(?P<names>[\w$]+|\{[\w$\s,:]*\})\s*=\s*"
+    r"require\(\s*(?P<q>['\"])(?P<of>[^'\"\n\\]+)(?P=q)\s*\)(?:\.strict)?\s*;?"
+)
 _FUNCTION = re.compile(
     r"(?:it|test)\s*\(\s*(['\"`])\s*\1\s*,\s*(?:async\b\s*)?(?:function\b|\([^()]*\)\s*=>|[\w$]+\s*=>)"
 )
 _TEST_FILE = re.compile(r"[._-](?:test|spec)\.[cm]?[jt]sx?$")
 _BY_NAME = re.compile(r"\[\s*(['\"`])(?:constructor|__proto__|only|skip)\1\s*\]")
 _ASSERT = re.compile(r"(node:)?assert(/strict)?")
+_RUNNER = re.compile(r"node:test|vitest|@jest/globals|mocha|tape|ava")
+_LIBRARY = re.compile(r"chai|expect|vitest|@jest/globals")
+_FROM_RUNNER = frozenset(("it", "test", "expect", "assert"))  # of what tests run in: no hooks, no mocks
 # Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _FREE = r"(?<![\w$.])"  # a name of its own, not a property
@@ -261,14 +268,24 @@ def _why_not_import(statement: str, ask: Ask) -> str | None:
     """Only the assertion library, and modules of the project itself."""
     if ask.language == "csharp":
         return csharp.why_not_import(statement)
-    match = _IMPORT.fullmatch(statement) if len(statement) < 1000 else None
+    pattern = _REQUIRE if "CommonJS" in ask.framework else _IMPORT
+    match = pattern.fullmatch(statement) if len(statement) < 1000 else None
     if not match:
         return "not one import statement"
     module = match["of"]
     if _ASSERT.fullmatch(module):
         return None
     if not module.startswith(("./", "../")):
-        return f"import of {module[:60]}: neither relative nor node:assert"
+        testing = _RUNNER.fullmatch(module) or _LIBRARY.fullmatch(module)
+        if not testing or all(found["of"] != module for found in map(_imported, ask.module_imports) if found):
+            return f"import of {module[:60]}: neither relative nor node:assert, nor what the tests there use"
+        whole = re.fullmatch(r"[\w$]+", (match["names"] or "").strip())
+        names = {
+            re.split(r"\s|:", part.strip())[0] for part in re.split(r"[{},]", match["names"] or "") if part.strip()
+        }
+        if not whole and not names <= _FROM_RUNNER:
+            return f"import of {', '.join(sorted(names - _FROM_RUNNER))[:60]} from {module}: not what a test is made of"
+        return None
     # It is a URL: %2e is a dot, and might leave the project; after ? or # comes no part of the path.
     path = unquote(re.split(r"[?#]", module)[0])
     path = posixpath.normpath(posixpath.join(posixpath.dirname(ask.write), path))
@@ -280,6 +297,10 @@ def _why_not_import(statement: str, ask: Ask) -> str | None:
     if _TEST_FILE.search(path) or path == ask.write:
         return f"import of {module[:60]}: a file of tests"
     return None
+
+
+def _imported(statement: str) -> re.Match[str] | None:
+    return _IMPORT.fullmatch(statement) or _REQUIRE.fullmatch(statement)
 
 
 def _why_not_code(code: str, imports: Collection[str]) -> str | None:
@@ -305,10 +326,11 @@ def _why_not_code(code: str, imports: Collection[str]) -> str | None:
 def _assertion_names(imports: Collection[str]) -> set[str]:
     """What the assertions are called in a test: the usual names, and those that its imports give them."""
     names = {"assert", "expect"}
-    for statement in imports:
-        match = _IMPORT.fullmatch(statement)
-        if match and match["names"] and _ASSERT.fullmatch(match["of"]):
+    for match in filter(None, map(_imported, imports)):
+        if match["of"] in ("tape", "ava"):
+            names.add("t")  # what such a test is given, as everybody calls it
+        elif match["names"] and (_ASSERT.fullmatch(match["of"]) or _LIBRARY.fullmatch(match["of"])):
             for part in re.split(r"[{},]", match["names"]):
-                words = part.split()
+                words = re.split(r"[\s:]+", part.strip())
                 names.update(words[-1:])
-    return names - {"*"}
+    return names - {"*", "", "it", "test"}

@@ -15,17 +15,20 @@ from typing import Any
 import attrs
 
 from pipeline import account, process
-from pipeline.engines import EngineError, Measured, TestRun
+from pipeline.engines import EngineError, Measured, TestRun, javascript
 from pipeline.engines.stryker_js import fresh
+from pipeline.engines.stryker_js.packages import package_of, versions
 from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
-from pipeline.engines.stryker_js.runners import PLUGINS, RUNNERS, Runner, node_flags, runner_of
+from pipeline.engines.stryker_js.runners import RUNNERS, Runner, node_flags, runner_of
 from pipeline.engines.stryker_js.suite import MochaSuite
 from pipeline.model import EngineConfig, Scope
-from pipeline.results import Outcome
+from pipeline.results import Outcome, Test
 from pipeline.sandbox import Sandbox
 
 HERE = Path(__file__).parent
 PLAIN_TIME_LIMIT = 300.0  # seconds for one scope's tests on the original
+TIDY_TIME_LIMIT = 60.0  # seconds for the project's formatters, over all tests of one round
+MOST_TIDIED = 32 << 20  # bytes
 OLDEST_NODE = 20
 MOST_RANGES = 20  # stretches of lines of one file that the engine is told one by one
 CONFIG_NAMES = tuple(
@@ -50,6 +53,9 @@ class StrykerJS:
     _options: dict[bytes, Any] = attrs.field(factory=dict)  # a runner's, by the configuration files they come from
     _runners: dict[bytes, Runner] = attrs.field(factory=dict)  # by the same files
 
+    def __attrs_post_init__(self) -> None:
+        self.suite = attrs.evolve(self.suite, runner=self.runner)
+
     def essence(self, text: str) -> str | None:
         return None
 
@@ -60,19 +66,13 @@ class StrykerJS:
 
     def _told(self, root: Path) -> str:
         self.node()
-        packages = [f"{p.rpartition('/')[2]} {_version(_package(root, p))}" for p in self.runner(root).packages]
-        core, plugin, *_ = (_package(root, p) for p in self.runner(root).packages)
-        if _version(core) != _version(plugin):
-            raise EngineError(
-                f"{PLUGINS}/{plugin.name} is {_version(plugin)} and {PLUGINS}/core {_version(core)}, which go together "
-                f"only at one version: run `npm install --save-dev {PLUGINS}/{plugin.name}@{_version(core)}`"
-            )
+        packages = [f"{p.rpartition('/')[2]} {version}" for p, version in versions(root, self.runner(root)).items()]
         ours = hashlib.sha256(b"".join(p.read_bytes() for p in _programs())).hexdigest()[:12]
         command = ["command", *self.config.command] if self.config.command else []
         return " ".join([*packages, f"node v{self._node_major}", *command, ours])
 
     def installed(self, root: Path) -> tuple[Path, ...]:
-        return (Path(self.node()), *(_package(root, p) / "package.json" for p in self.runner(root).packages))
+        return (Path(self.node()), *(package_of(root, p) / "package.json" for p in self.runner(root).packages))
 
     def config_files(self) -> tuple[str, ...]:
         own = (self.config.config,) if self.config.config else ()
@@ -242,12 +242,30 @@ class StrykerJS:
         known = self._options.get(configured := self._configuration(root))
         runner, flags = self.runner(root), node_flags(root)
         asked = fresh.Request(
-            root.resolve(), runner, flags, files, mutant, timeout, record, shuffle, only, env or {}, sandbox, watch, known
+            root.resolve(), runner, flags, files, mutant, timeout, record, shuffle, only, env or {}, sandbox, watch,
+            known,
         )  # fmt: skip
         done, options = fresh.run(self.node(), self._node_major, asked)
         if options is not None:
             self._options.setdefault(configured, options)
         return done
+
+    def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
+        request = {"root": str(root.resolve()), "write": write, "codes": [t.code for t in tests]}
+        finished = process.run(
+            [self.node(), HERE / "tidy.mjs"], cwd=root, env=process.environment(), stdin=json.dumps(request).encode(),
+            timeout=TIDY_TIME_LIMIT, max_output=MOST_TIDIED,
+        )  # fmt: skip
+        try:
+            codes = [str(code) for code in json.loads(finished.out)["codes"]] if finished.ok else []
+        except (ValueError, KeyError, TypeError):
+            codes = []
+        if len(codes) != len(tests):
+            return tests
+        return [
+            attrs.evolve(t, code=code) if javascript.tests(code) == (code,) and javascript.title(code) == t.title else t
+            for t, code in zip(tests, codes, strict=True)
+        ]
 
     def runner(self, root: Path) -> Runner:
         """What the tests of the project in `root` run in. Raises EngineError."""
@@ -265,7 +283,7 @@ class StrykerJS:
     # -- what is installed
 
     def _command(self, root: Path) -> tuple[str, ...]:
-        return self.config.command or (self.node(), str(_package(root, "@stryker-mutator/core") / "bin/stryker.js"))
+        return self.config.command or (self.node(), str(package_of(root, "@stryker-mutator/core") / "bin/stryker.js"))
 
     def _user_config(self, root: Path) -> str | None:
         if self.config.config:
@@ -278,31 +296,6 @@ class StrykerJS:
 def _programs() -> list[Path]:
     """Ours that run in Node.js: what they say depends on them."""
     return sorted((*HERE.glob("*.mjs"), *HERE.glob("*.cjs")))
-
-
-def _version(package: Path) -> str:
-    return str(json.loads((package / "package.json").read_text())["version"])
-
-
-def _package(root: Path, package: str) -> Path:
-    """Where Node.js finds a package: in the project, or above it. Raises EngineError."""
-    for folder in (root, *root.parents):
-        if (folder / "node_modules" / package / "package.json").is_file():
-            return folder / "node_modules" / package
-    raise EngineError(
-        f"{package} is not installed in {root}: run `npm install --save-dev {package}{_wanted(root, package)}`, or name "
-        "the task that installs it under engine.needs"
-    )
-
-
-def _wanted(root: Path, package: str) -> str:
-    """@version of the core that is there, for a plugin, which goes with that one alone."""
-    if not package.startswith(PLUGINS) or package == f"{PLUGINS}/core":
-        return ""
-    try:
-        return f"@{_version(_package(root, f'{PLUGINS}/core'))}"
-    except EngineError:
-        return ""
 
 
 def _disjoint(scopes: Sequence[Scope]) -> Iterator[list[Scope]]:

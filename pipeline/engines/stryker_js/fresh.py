@@ -64,7 +64,8 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
     with scratch_folder(asked.root) as scratch:
         traced = asked.record and asked.runner.traced
         env = {**asked.env, **({"NODE_V8_COVERAGE": str(scratch / "loaded")} if traced else {})}
-        sandbox, flags = asked.sandbox, tuple(f.format(here=PROGRAM.parent) for f in (*asked.flags, *asked.runner.flags))
+        flags = tuple(flag.format(here=PROGRAM.parent) for flag in (*asked.flags, *asked.runner.flags))
+        sandbox = asked.sandbox
         if sandbox:
             (scratch / "tmp").mkdir()
             env["TMPDIR"] = str(scratch / "tmp")

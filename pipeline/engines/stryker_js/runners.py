@@ -22,7 +22,8 @@ class Runner:
     name: str  # as people say it; of the module too, with _ for what is no letter
     plugin: str  # Stryker's name for it
     package: str | None  # the one that it comes in; None: Node.js itself
-    words: str  # for prompts: how a test is written
+    describes: bool = True  # tests may stand in describe blocks
+    given: str = ""  # the parameter that a test asserts with, as in `t.equal(...)`
     config: tuple[str, ...] = ()  # files that its configuration may stand in, beside package.json
     own_key: str = ""  # where it may stand in package.json
     command: str = ""  # a pattern of how a script starts it
@@ -76,22 +77,22 @@ RUNNERS: Mapping[str, Runner] = {
     r.name: r
     for r in (
         Runner(
-            "mocha", "mocha", "mocha", "mocha (describe/it)", command=r"\b_?mocha\b", own_key="mocha",
+            "mocha", "mocha", "mocha", command=r"\b_?mocha\b", own_key="mocha",
             config=_names(".mocharc", "js cjs mjs yaml yml json jsonc"),
         ),
         Runner(
-            "node:test", "tap", None, "node:test", command=r"\bnode\b[^&|;]*\s--test\b",
+            "node:test", "tap", None, command=r"\bnode\b[^&|;]*\s--test\b",
             flags=("--test-reporter={here}/in_node_test.mjs", "--test-reporter-destination=stdout"),
         ),
         Runner(
-            "vitest", "vitest", "vitest", "vitest", command=r"\bvitest\b", traced=False,
+            "vitest", "vitest", "vitest", command=r"\bvitest\b", traced=False,
             config=(*_names("vitest.config", _ALL), *_names("vite.config", _ALL)),
         ),
         Runner(
-            "jest", "jest", "jest", "jest", command=r"\bjest\b", own_key="jest", shares=False,
+            "jest", "jest", "jest", command=r"\bjest\b", own_key="jest", shares=False,
             config=_names("jest.config", f"{_ALL} json"),
         ),
-        Runner("tape", "tap", "tape", "tape", command=r"\btape\b"),
+        Runner("tape", "tap", "tape", describes=False, given="t.equal, t.deepEqual, t.throws", command=r"\btape\b"),
     )
 }  # fmt: skip
 DEFAULT = RUNNERS["mocha"]
@@ -104,7 +105,7 @@ def runner_of(root: Path, stryker: str | None) -> Runner:
     In this order: the `testRunner` of that, package.json's test scripts, its packages and configuration files. Raises
     EngineError where they name two, or one that is not supported, and nothing before them decides.
     """
-    manifest = _manifest(root)
+    package = manifest(root)
     plugin = _plugin(root, stryker)
     by_plugin = [r for r in RUNNERS.values() if r.plugin == plugin] if plugin else list(RUNNERS.values())
     if plugin and plugin != "command" and not by_plugin:
@@ -112,18 +113,18 @@ def runner_of(root: Path, stryker: str | None) -> Runner:
     fitting = by_plugin or list(RUNNERS.values())
     if plugin and len(fitting) == 1:
         return fitting[0]
-    scripts = manifest.get("scripts")
+    scripts = package.get("scripts")
     script = _scripts(scripts) if isinstance(scripts, dict) else ""
-    found = _told(root, manifest, fitting, script)
+    found = _told(root, package, fitting, script)
     if len(found) == 1:
         return found[0]
     if found:
         names = " and ".join(r.name for r in found)
         raise EngineError(
-            f"two test runners are found in {root}: {names}; name one: \"testRunner\" in Stryker's configuration, or "
+            f"two test runners are found in {root}: {names}; name one: by testRunner in Stryker's configuration, or by "
             "scripts.test in package.json"
         )
-    packages = _packages(manifest)
+    packages = _packages(package)
     for name, pattern in _UNSUPPORTED.items():
         if re.search(pattern, script) or name in packages:
             raise EngineError(f"{root / 'package.json'}: tests in {name} are not supported; {_SUPPORTED}")
@@ -135,16 +136,16 @@ def runner_of(root: Path, stryker: str | None) -> Runner:
 _SUPPORTED = f"supported are {', '.join(RUNNERS)}"
 
 
-def _told(root: Path, manifest: Mapping[str, Any], fitting: Sequence[Runner], script: str) -> list[Runner]:
+def _told(root: Path, package: Mapping[str, Any], fitting: Sequence[Runner], script: str) -> list[Runner]:
     """The runners that a project's files tell of, by the first kind of evidence that tells of any."""
     by_script = [r for r in fitting if re.search(r.command, script)]
     if by_script:
         return by_script
-    packages = _packages(manifest)
+    packages = _packages(package)
 
     def configured(runner: Runner) -> bool:
         own = [n for n in runner.config if not n.startswith("vite.")]
-        return runner.own_key in manifest or any((root / n).is_file() for n in own)
+        return runner.own_key in package or any((root / n).is_file() for n in own)
 
     return [r for r in fitting if r.package in packages or configured(r)]
 
@@ -156,12 +157,13 @@ def _scripts(scripts: Mapping[str, Any]) -> str:
     return " ; ".join([test, *(str(scripts[name]) for name in called if name in scripts and name != "test")])
 
 
-def _packages(manifest: Mapping[str, Any]) -> set[str]:
-    kinds = (manifest.get(kind) for kind in ("dependencies", "devDependencies"))
+def _packages(package: Mapping[str, Any]) -> set[str]:
+    kinds = (package.get(kind) for kind in ("dependencies", "devDependencies"))
     return {name for kind in kinds if isinstance(kind, dict) for name in kind}
 
 
-def _manifest(root: Path) -> Mapping[str, Any]:
+def manifest(root: Path) -> Mapping[str, Any]:
+    """package.json; {} where it cannot be read."""
     try:
         read = json.loads((root / "package.json").read_text())
     except (OSError, ValueError):
@@ -171,7 +173,7 @@ def _manifest(root: Path) -> Mapping[str, Any]:
 
 def node_flags(root: Path) -> tuple[str, ...]:
     """Flags of node that the project's test script sets, and that its modules cannot be loaded without."""
-    scripts = _manifest(root).get("scripts")
+    scripts = manifest(root).get("scripts")
     known = re.findall(r"--experimental-vm-modules\b", _scripts(scripts)) if isinstance(scripts, dict) else []
     return tuple(dict.fromkeys(known))
 

@@ -1,20 +1,23 @@
-"""How tests stand in a JavaScript test file: marked blocks at its end, what they need imported at its top; all else to the
-byte. Adding tests one after another gives the text that adding them together does."""
+"""How tests stand in a JavaScript test file: marked blocks at its end, what they need imported at its top; all else to
+the byte. Adding tests one after another gives the text that adding them together does."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
 import posixpath
 import re
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 
 from pipeline.engines import javascript
+from pipeline.engines.stryker_js.runners import Runner, manifest, runner_of
 from pipeline.mutants import block
 from pipeline.results import Test
 
@@ -34,15 +37,18 @@ _TITLE = re.compile(
     r"(?<![\w.$])(?:it|test|specify)(?:\.\w+)?\s*\(\s*(?P<literal>(?P<q>['\"`])(?:\\.|(?!(?P=q))[^\\])*(?P=q))", re.S
 )
 _BOM = "\ufeff"
+_MOST_NEIGHBOURS = 20  # files that are read to see how tests are written in a folder
 MARK = "// Pins what the code does today, to detect mutants"
 
 
 @attrs.frozen
 class MochaSuite:
     ordered: bool = True
+    runner: Callable[[Path], Runner] = attrs.field(default=lambda root: runner_of(root, None), eq=False)
 
     def framework(self, root: Path, write: str) -> str:
-        return "mocha (describe/it), node:assert/strict, ES modules"
+        runner, near = self.runner(root), _neighbour(root / write)
+        return ", ".join((_form(near, runner), _assertions(near, runner), _modules(root, write, near)))
 
     def add(self, text: str, tests: Sequence[Test]) -> str:
         bom, body = (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
@@ -96,6 +102,47 @@ class MochaSuite:
 
         statements = (m.group().strip() for m in _imports(text.removeprefix(_BOM)))
         return tuple(re.sub(r"(['\"])(\.\.?(?:/[^'\"]*)?)(['\"])", moved, s) for s in statements)
+
+
+def _neighbour(write: Path) -> str:
+    """The text of a test file in the same folder; "" where there is none that can be read."""
+    for path in sorted(write.parent.glob(f"*{write.suffix}"))[:_MOST_NEIGHBOURS]:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = path.read_text()
+            if _TITLE.search(text):
+                return text
+    return ""
+
+
+def _form(near: str, runner: Runner) -> str:
+    made = Counter(re.findall(r"^\s*(it|test)\s*\(", near, re.MULTILINE)).most_common(1)
+    call = made[0][0] if made else "it" if runner.describes else "test"
+    flat = not runner.describes or (near and not re.search(r"^\s*describe\b", near, re.MULTILINE))
+    return f"{runner.name} ({f'{call}(), without describe' if flat else f'describe/{call}'})"
+
+
+def _assertions(near: str, runner: Runner) -> str:
+    """What the tests there assert with, by what they call."""
+    if re.search(r"""['"]chai['"]""", near):
+        return "chai's expect" if re.search(r"\bexpect\s*\(", near) else "chai's assert"
+    if runner.given:
+        return f"assertions of the test's parameter ({runner.given})"
+    if re.search(r"\bexpect\s*\(", near) or (not near and runner.name in ("vitest", "jest")):
+        return f"{runner.name}'s expect" if runner.name in ("vitest", "jest") else "expect"
+    strict = not near or re.search(r"assert/strict|\bstrict\b", near)
+    return "node:assert/strict" if strict else "node:assert"
+
+
+def _modules(root: Path, write: str, near: str) -> str:
+    """The module system that a file of this name is read in."""
+    required, imported = "CommonJS (require)", "ES modules"
+    if write.endswith((".mjs", ".mts")):
+        return imported
+    if write.endswith((".cjs", ".cts")):
+        return required
+    if near:
+        return imported if re.search(r"^import\b", near, re.MULTILINE) else required
+    return imported if manifest(root).get("type") == "module" else required
 
 
 @functools.lru_cache(maxsize=16)

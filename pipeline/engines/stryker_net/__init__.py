@@ -21,7 +21,7 @@ from pipeline.engines.stryker_net.projects import Pair, Project
 from pipeline.engines.stryker_net.suite import CSharpSuite
 from pipeline.engines.stryker_net.testfiles import TestFiles
 from pipeline.model import EngineConfig, Scope
-from pipeline.results import Outcome
+from pipeline.results import Outcome, Test
 from pipeline.sandbox import Sandbox
 
 
@@ -90,6 +90,9 @@ class StrykerNet:
         return measured
 
     # -- test
+
+    def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
+        return tests
 
     def test(
         self,

@@ -3,10 +3,12 @@
 import path from 'node:path';
 
 import { assertion } from './assertions.mjs';
-import { exportsOf, isData, print, quote, renamed, walkProgram } from './program.mjs';
+import { children, exported, exportsOf, isData, print, quote, renamed, walkProgram } from './program.mjs';
 import { statement } from './style.mjs';
 
 const TITLE = 100; // longest title
+const RESERVED =
+  /^(break|case|catch|class|const|continue|debugger|default|delete|do|else|enum|export|extends|false|finally|for|function|if|import|in|instanceof|let|new|null|package|private|public|return|static|super|switch|this|throw|true|try|typeof|var|void|while|with|yield|await)$/;
 const SHORT = 32; // longest literal in one
 
 export class Writer {
@@ -19,8 +21,9 @@ export class Writer {
   /** { title, code, imports } */
   test(program, outcome) {
     const { mark, call, isArrow, param, names: reserved } = this.style;
-    const { names, imports } = this.#imports(program);
-    const renamed = withoutClashes(program, new Set([...names.values(), ...reserved]));
+    const taken = this.#takenApart(program);
+    const { names, imports } = this.#imports(taken);
+    const renamed = withoutClashes(taken, new Set([...names.values(), ...reserved]));
     const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2 };
     const show = (expr) => this.#statement(print(expr, options));
     const lines = renamed.steps.map(({ bind, expr, wait }) => {
@@ -62,6 +65,25 @@ export class Writer {
       imports.push(statement(this.style, alias, this.#specifier(file), name));
     }
     return { names, imports: imports.sort() };
+  }
+
+  /** The same program where members of a module are names of their own, as the tests beside it take them. */
+  #takenApart(program) {
+    const apart = (expr) =>
+      this.#isTakenApart(expr)
+        ? exported(expr.of.file, expr.name)
+        : children(expr).reduce((whole, [child], i) => {
+            const to = apart(child);
+            return to === child ? whole : children(whole)[i][1](to);
+          }, expr);
+    const steps = program.steps.map((step) => ({ ...step, expr: apart(step.expr) }));
+    return { ...program, steps, observe: apart(program.observe) };
+  }
+
+  #isTakenApart({ k, of, name }) {
+    const local = k === 'get' && of.k === 'export' && of.name === 'default' && this.style.naming.get(of.file)?.local;
+    if (!local || local.has('default')) return false;
+    return local.has(name) || (this.style.syntax === 'require' && /^[A-Za-z_$][\w$]*$/.test(name) && !RESERVED.test(name));
   }
 
   /** How the tests name a module, seen from where the new ones will stand. */
@@ -135,6 +157,7 @@ export class Writer {
   #nameOf(expr, program) {
     if (expr.k === 'new') return `new ${this.#exportName(expr.cls)}`;
     const { fn } = expr;
+    if (this.#isTakenApart(fn)) return fn.name;
     if (fn.k === 'get') {
       const cls = this.variations.classOf(fn.of, program);
       return `${cls?.name ?? (fn.of.k === 'export' ? this.#exportName(fn.of) : (fn.of.name ?? 'result'))}.${fn.name}`;
