@@ -3,12 +3,12 @@
 import { asking, follow, spying, watching } from './follow.mjs';
 import { fingerprint, isPresentable } from './program.mjs';
 import { meetings } from './trace.mjs';
-import { differences, witnesses } from './witness.mjs';
+import { differences, givesMatch, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
 const VISITS = 4000; // that cost as much as one program
 const MANY_VISITS = 20_000; // a program that takes more is left alone, unless the tests' own do
-const QUOTA = 450; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
+const QUOTA = 600; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
 const MOST_QUOTAS = 4; // for one mutant, whatever is seen
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
@@ -19,6 +19,9 @@ const FAMILIAR = 0.4; // what the cost of a program from the tests counts
 const ENTRIES = 2; // programs kept for one way through the code
 const SOLVED = 8; // programs that get the strings of one pattern
 const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
+const TIRED = 150; // programs that reach a mutant before it rests
+const REST = 0.75; // of the batches that are spent on others
+const ASKED_MS = 50;
 const LOOPS = 12; // endless runs before a mutant is left alone
 
 export class Exploration {
@@ -45,12 +48,18 @@ export class Exploration {
   #most; // visits that a program may take, other than on an approach
   #hollow = []; // { program, kills } that only the last resort may assert
   #isLastResort = false;
+  #asked = -Infinity; // when time was last looked at: to ask the system costs
+  #isLate = false;
+  #born;
+  #cpu;
+  #turn = null; // the mutant that effort is being spent on
   #goal = null; // of an approach: { id, places, gap, program, only }
 
   /** places: where traced runs compare values, as `traced` numbers them; deadline: in milliseconds of CPU. */
   constructor(lab, variations, mutants, places, deadline) {
     Object.assign(this, { lab, variations, places, deadline });
     this.mutants = new Map(mutants.map((m) => [m.id, m]));
+    [this.#born, this.#cpu] = [performance.now(), lab.cpu];
     this.alive = new Set(this.mutants.keys());
     this.poorly = new Set(); // killed, but only by a program nobody would write
   }
@@ -60,7 +69,11 @@ export class Exploration {
   }
 
   get late() {
-    return this.lab.cpu > this.deadline || performance.now() > PATIENCE * this.deadline;
+    const now = performance.now();
+    if (now < this.#asked + ASKED_MS) return this.#isLate;
+    this.#asked = now;
+    this.#isLate = this.lab.cpu > this.deadline || now > this.#born + PATIENCE * (this.deadline - this.#cpu);
+    return this.#isLate;
   }
 
   async search(seeds) {
@@ -84,7 +97,9 @@ export class Exploration {
       const strings = differences(mutant.original, mutant.replacement, known);
       this.variations.suggest(strings);
       const there = this.entries.filter((e) => mutant.static || e.reached.includes(id));
-      for (const { program } of there.sort((a, b) => a.cost - b.cost).slice(0, SOLVED)) {
+      const fit = new Map(there.map((e) => [e, givesMatch(e.program, mutant, this.variations) ? 0 : 1]));
+      this.#turn = id;
+      for (const { program } of there.sort((a, b) => fit.get(a) - fit.get(b) || a.cost - b.cost).slice(0, SOLVED)) {
         if (this.alive.has(id)) await this.#run(witnesses(program, mutant, strings, this.variations));
       }
     }
@@ -93,6 +108,7 @@ export class Exploration {
   async #spendQuotas() {
     for (let id = this.#neediest(); id && !this.late; id = this.#neediest()) {
       const before = this.effort;
+      this.#turn = id;
       await this.#approach(id);
       await this.#run(await this.#around(id));
       const spent = Math.min(Math.max(this.effort - before, BATCH / 4), QUOTA / 3); // a few slow programs are one turn
@@ -279,13 +295,20 @@ export class Exploration {
 
   async #explore(programs) {
     this.programs += programs.length;
+    const resting = this.#resting();
     await this.lab.explore(programs, {
       alive: this.#goal?.only ?? this.wanted,
-      avoid: () => [...this.avoid],
+      avoid: () => [...this.avoid, ...resting],
       most: this.#goal ? undefined : this.#most,
       onResult: (program, result) => this.#learn(program, result),
       onLethal: (id) => this.#loops(id, LOOPS / 2),
     });
+  }
+
+  /** Mutants that many programs reached and none told: most of them are equivalent, and would cost most of all runs. */
+  #resting() {
+    const isTired = (id) => id !== this.#turn && (this.visits.get(id) ?? 0) >= TIRED;
+    return this.wanted.filter((id) => isTired(id) && this.variations.random.next() < REST);
   }
 
   #loops(id, weight = 1) {

@@ -1,6 +1,6 @@
 /** Reads the expressions of a test as exprs: literals, constants, helper factories; refuses what it cannot read. */
 
-import { call, code, create, exported, get, global, isData, list, lit, local, record, walkProgram } from './program.mjs';
+import { call, children, code, create, exported, get, global, isData, list, lit, local, record } from './program.mjs';
 import { isFunction, nodes } from './source.mjs';
 
 const GLOBALS = new Set([
@@ -264,20 +264,29 @@ export class Expressions {
   }
 }
 
-/** The program with every callback in it fit to stand alone; null where one needs what is around it. */
+/** The program with every callback in it fit to stand alone: one that needs what is around it gives back what it gets. */
 export function closedOnly(project, program) {
-  const texts = [...walkProgram(program)].filter((e) => e.k === 'code').map((e) => e.text);
-  for (const text of texts) {
-    if (/^\/./.test(text)) continue; // a pattern
-    try {
-      const source = `(${text})`;
-      const { expression } = project.parse(source).program.body[0];
-      new Expressions(new Names(), source, {}).closure(expression);
-    } catch {
-      return null;
-    }
+  const closed = (expr) => {
+    if (expr.k === 'code') return isClosed(project, expr.text) ? expr : code('(x) => x');
+    return children(expr).reduce((whole, [child], i) => {
+      const to = closed(child);
+      return to === child ? whole : children(whole)[i][1](to);
+    }, expr);
+  };
+  const steps = program.steps.map((s) => ({ ...s, expr: closed(s.expr) }));
+  return { ...program, steps, observe: closed(program.observe) };
+}
+
+function isClosed(project, text) {
+  if (/^\/./.test(text)) return true; // a pattern
+  try {
+    const source = `(${text})`;
+    const { expression } = project.parse(source).program.body[0];
+    new Expressions(new Names(), source, {}).closure(expression);
+    return true;
+  } catch {
+    return false;
   }
-  return program;
 }
 
 /** `f(x).map(...)`: what is worth looking at is the whole of f(x). */

@@ -23,8 +23,8 @@ import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
 // What a file may cost, in milliseconds of CPU.
-const BASE_MS = 2000;
-const EACH_MS = 450; // a survivor
+const BASE_MS = 4000;
+const EACH_MS = 800; // a survivor
 
 /** One mutated file: { tests, missed, stats }. */
 async function searchFile(request, { file, source }, shared) {
@@ -99,7 +99,7 @@ async function seeds(lab, { project, read, testFiles, theirs, packages, targets 
     const reply = await lab.order({ order: 'recorded', root, tests, code, targets, theirs, packages }, 3);
     for (const program of reply?.programs ?? []) {
       const closed = closedOnly(project, program);
-      if (closed && !known.has(fingerprint(closed))) known.set(fingerprint(closed), closed);
+      if (!known.has(fingerprint(closed))) known.set(fingerprint(closed), closed);
     }
   } catch (error) {
     if (!(error instanceof GivenUp) && !(error instanceof Untyped)) throw error;

@@ -16,15 +16,24 @@ export const parseSource = (parser, text) =>
     allowReturnOutsideFunction: true,
   });
 
-/** Every node below `node` with its ancestors, nearest last. */
-export function* nodes(node, ancestors = []) {
-  yield [node, ancestors];
+const walked = new WeakMap(); // node → its nodes: trees are read several times, and never changed
+
+/** Every node below `node`, itself first, with its ancestors from there on, nearest last: [[node, ancestors]]. */
+export function nodes(node) {
+  if (!walked.has(node)) walked.set(node, nodesBelow(node, [], []));
+  return walked.get(node);
+}
+
+function nodesBelow(node, ancestors, found) {
+  found.push([node, ancestors]);
   const inner = [...ancestors, node];
-  for (const [key, value] of Object.entries(node)) {
-    if (key === 'loc' || key.endsWith('Comments') || value === null || typeof value !== 'object') continue;
-    for (const child of Array.isArray(value) ? value : [value])
-      if (typeof child?.type === 'string') yield* nodes(child, inner);
+  for (const key of Object.keys(node)) {
+    const value = node[key];
+    if (value === null || typeof value !== 'object' || key === 'loc' || key.endsWith('Comments')) continue;
+    if (Array.isArray(value)) for (const child of value) child && typeof child.type === 'string' && nodesBelow(child, inner, found);
+    else if (typeof value.type === 'string') nodesBelow(value, inner, found);
   }
+  return found;
 }
 
 export const isFunction = (node) =>

@@ -50,6 +50,13 @@ function* edits(text) {
   yield `${text} ${text}`;
 }
 
+/** Does a program give a string that the pattern matches, or a part of it? */
+export function givesMatch(program, { original }, variations) {
+  const expression = expressionOf(original);
+  const isMatched = (v) => typeof v === 'string' && [...v.matchAll(expression)].some((m) => m[0]);
+  return sites(program, variations).some(({ expr }) => expr.k === 'lit' && isMatched(expr.v));
+}
+
 /** Programs near `program` that give one of the strings: in place of a string, or of the part of one that matches. */
 export function witnesses(program, { original }, strings, variations) {
   const expression = expressionOf(original);
