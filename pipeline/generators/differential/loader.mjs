@@ -57,12 +57,19 @@ export class Loader {
   async #link(specifier, { identifier }, made) {
     const from = identifier;
     const file = this.#targets[from]?.[specifier];
-    const whole = file && this.#instead.length > 2 ? await this.load(file, made) : undefined;
-    const stand = this.#instead(specifier, from, whole);
+    const whole = file && this.#instead.length > 2 && this.#mayLoad(file, from) ? await this.load(file, made) : undefined;
+    const stand = file && !whole ? undefined : this.#instead(specifier, from, whole);
     if (stand) return this.#wrap(`${specifier} for ${from}`, stand, made);
     if (file) return this.#module(file, made);
     if (specifier.startsWith('node:') || builtinModules.includes(specifier)) return this.#package(specifier, made);
     return this.#package(import.meta.resolve(specifier, this.#url(from)), made);
+  }
+
+  /** May a module be evaluated before the one that asks for it is linked? Not where it needs that one itself. */
+  #mayLoad(file, from, seen = new Set()) {
+    if (file === from || seen.has(file)) return file !== from;
+    seen.add(file);
+    return Object.values(this.#targets[file] ?? {}).every((next) => !next || this.#mayLoad(next, from, seen));
   }
 
   async #module(file, made) {

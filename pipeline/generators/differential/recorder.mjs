@@ -34,6 +34,37 @@ export class Recorder {
     return Object.fromEntries(Object.keys(namespace).map((name) => [name, from(name)]));
   }
 
+  /**
+   * A namespace as another module of the project may see it: calls of its functions are noted by themselves, and what
+   * they give is handed on as it is.
+   */
+  within(file, namespace, isWhole) {
+    const noting = (value, expr) => {
+      if (typeof value !== 'function' || /^class\b/.test(Function.prototype.toString.call(value))) return value;
+      return new Proxy(value, {
+        apply: (target, self, args) => {
+          this.#noteInner(expr, args);
+          return Reflect.apply(target, self, args);
+        },
+      });
+    };
+    const name = (key) => exported(file, isWhole ? 'default' : key);
+    const members = (whole) =>
+      Object.fromEntries(Object.entries(whole).map(([key, v]) => [key, noting(v, get(name('default'), key))]));
+    const isBag = isWhole && Object.getPrototypeOf(namespace.default ?? 0) === Object.prototype;
+    const given = Object.entries(namespace).map(([key, v]) => [key, noting(v, name(key))]);
+    return { ...Object.fromEntries(given), ...(isBag ? { default: members(namespace.default) } : {}) };
+  }
+
+  #noteInner(expr, args) {
+    try {
+      const program = call(expr, args.map((a) => this.#exprOf(a)));
+      if (!variables(program).length) this.#note(program, undefined);
+    } catch (error) {
+      if (!(error instanceof Unreadable) && !(error instanceof Unprintable)) throw error;
+    }
+  }
+
   /** A value behind a proxy, where there is something to call on it; itself where there is not. */
   wrap(value, expr) {
     if (!isTelling(value) || this.#real.has(value)) return value;

@@ -90,13 +90,13 @@ async function searchFile(request, { file, source }, shared) {
 }
 
 /** What the tests do: as they read, then as they run; equal programs once. */
-async function seeds(lab, { project, read, testFiles, theirs, packages, targets }, code) {
+async function seeds(lab, { project, read, testFiles, theirs, deep, packages, targets }, code) {
   const known = new Map(read.map((program) => [fingerprint(program), program]));
   try {
     for (const file of theirs) code[file] = project.loadable(file, project.onDisk(file));
     const { root } = project;
     const tests = testFiles.map((t) => t.file);
-    const reply = await lab.order({ order: 'recorded', root, tests, code, targets, theirs, packages }, 3);
+    const reply = await lab.order({ order: 'recorded', root, tests, code, targets, theirs, deep, packages }, 3);
     for (const program of reply?.programs ?? []) {
       const closed = closedOnly(project, program);
       if (!known.has(fingerprint(closed))) known.set(fingerprint(closed), closed);
@@ -138,7 +138,9 @@ function prepare(request) {
     targets[file] = Object.fromEntries(specifiers(tree).map((name) => [name, project.resolve(name, file)]));
     for (const [specifier, names] of packageNames(tree)) packages[specifier] = [...(packages[specifier] ?? []), ...names];
   }
-  return { project, modules, sources, targets, declared, read: programs, style, testFiles, theirs, packages };
+  const deep = {};
+  for (const file of ours) deep[file] = Object.values(targets[file] ?? {}).filter((f) => originals.has(f));
+  return { deep, project, modules, sources, targets, declared, read: programs, style, testFiles, theirs, packages };
 }
 
 function titlesIn(project, file) {

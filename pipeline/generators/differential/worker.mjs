@@ -258,17 +258,18 @@ async function runTraced(program) {
 
 /**
  * The calls that the existing tests make, as they run. tests: their files; code, targets: as of `start`, theirs included;
- * theirs: what belongs to the tests; packages: specifier → the names that they import from it.
+ * theirs: what belongs to the tests; deep: file → those it needs whose calls by it are noted too; packages: specifier → the names that they import from it.
  */
-async function recorded({ root, tests, code, targets, theirs, packages, avoid }) {
-  const recorder = new Recorder();
+async function recorded({ root, tests, code, targets, theirs, deep, packages, avoid }) {
+  const [recorder, inner] = [new Recorder(), new Recorder()];
   const cases = new Cases(() => recorder.begin());
   const isTheirs = new Set(theirs);
   const formats = new Map(Object.entries(code).map(([file, { format }]) => [file, format]));
   const instead = (specifier, from, whole) => {
-    if (!isTheirs.has(from)) return undefined;
     const target = targets[from]?.[specifier];
-    if (target) return isTheirs.has(target) ? undefined : recorder.namespace(target, whole, formats.get(target) === 'commonjs');
+    const isWhole = formats.get(target) === 'commonjs';
+    if (!isTheirs.has(from)) return deep[from]?.includes(target) ? inner.within(target, whole, isWhole) : undefined;
+    if (target) return isTheirs.has(target) ? undefined : recorder.namespace(target, whole, isWhole);
     return packages[specifier] ? cases.package(specifier, packages[specifier]) : undefined;
   };
   for (const name of GLOBALS) globalThis[name] = cases.named(name) ?? anything();
@@ -286,7 +287,7 @@ async function recorded({ root, tests, code, targets, theirs, packages, avoid })
   }
   for (const name of GLOBALS) delete globalThis[name];
   disarm();
-  return { programs: recorder.programs };
+  return { programs: [...recorder.programs, ...inner.programs] };
 }
 
 const orders = { recorded, start, explore, choose, confirm, trace };
