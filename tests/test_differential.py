@@ -35,23 +35,25 @@ class Laboratory:
         return Path(next(iter(self.sources))).stem
 
     def search(self, **more: Any) -> SearchReply:
-        scope = Scope(self.name, tuple(self.sources), (self.tests,), f"test/{self.name}.mutants.test.js")
+        tests = tuple(more.pop("tests", (self.tests,)))
+        suffix = Path(tests[0]).suffix
+        scope = Scope(self.name, tuple(self.sources), tests, f"test/{self.name}.mutants.test{suffix}")
         parser = (self.root / "node_modules/@babel/parser/lib/index.js").resolve()
         given: dict[str, Any] = {"sources": self.sources, "parser": parser, "node": "node", "budget": 60.0}
-        return differential.search(self.root, scope, self.mutants, [self.tests], **(given | more))
+        return differential.search(self.root, scope, self.mutants, tests, **(given | more))
 
     @property
     def tests(self) -> str:
         return f"test/{self.name}.test.js"
 
-    def missed(self, reply: SearchReply) -> set[str]:
+    def missed(self, reply: SearchReply, file: str | None = None) -> set[str]:
         """`original => replacement` of the mutants without a test."""
-        texts = {m.key: f"{m.original} => {m.replacement}" for m in self.mutants}
-        return {texts[missed.key] for missed in reply.missed}
+        texts = {m.key: f"{m.original} => {m.replacement}" for m in self.mutants if file in (None, m.file)}
+        return {texts[missed.key] for missed in reply.missed if missed.key in texts}
 
-    def results(self, tests: Sequence[Test], mutant: str = "") -> dict[str, Any]:
+    def results(self, tests: Sequence[Test], mutant: str = "", suffix: str = "js") -> dict[str, Any]:
         """Title → mocha's error, {} where it passed, for a run in a fresh process."""
-        file = self.root / "test" / "proved.test.js"
+        file = self.root / "test" / f"proved.test.{suffix}"
         imports = sorted({line for test in tests for line in test.imports})
         file.write_text("\n".join([*imports, "", *(test.code for test in tests)]) + "\n")
         env = {"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "__STRYKER_ACTIVE_MUTANT__": mutant}
@@ -84,22 +86,21 @@ def is_kill(error: dict[str, Any]) -> bool:
 Open = Callable[[str], Laboratory]
 
 
+def opened(root: Path, node_modules: Path, files: Sequence[str]) -> Laboratory:
+    """A copy of the fixture project in which `files` are instrumented."""
+    shutil.copytree(PROJECT, root)
+    (root / "node_modules").symlink_to(node_modules)
+    sources = {file: (root / file).read_text() for file in files}
+    run = subprocess.run(["node", "instrument.mjs", *files], cwd=root, capture_output=True, check=True, timeout=60)
+    static = {id_ for file in files if not file.endswith(".ts") for id_ in visited_as_it_loads(root, file)}
+    mutants = (SearchMutant(**(m | {"static": m["id"] in static})) for m in json.loads(run.stdout))
+    return Laboratory(root, sources, tuple(mutants))
+
+
 @pytest.fixture
 def laboratory(tmp_path: Path, node_modules: Path) -> Open:
     """Opens a copy of the fixture project in which src/<name>.js is instrumented."""
-
-    def open_(name: str) -> Laboratory:
-        root = tmp_path / name
-        shutil.copytree(PROJECT, root)
-        (root / "node_modules").symlink_to(node_modules)
-        file = f"src/{name}.js"
-        source = (root / file).read_text()
-        run = subprocess.run(["node", "instrument.mjs", file], cwd=root, capture_output=True, check=True, timeout=60)
-        static = visited_as_it_loads(root, file)
-        mutants = (SearchMutant(**(m | {"static": m["id"] in static})) for m in json.loads(run.stdout))
-        return Laboratory(root, {file: source}, tuple(mutants))
-
-    return open_
+    return lambda name: opened(tmp_path / name, node_modules, [f"src/{name}.js"])
 
 
 def visited_as_it_loads(root: Path, file: str) -> set[str]:
@@ -109,6 +110,124 @@ def visited_as_it_loads(root: Path, file: str) -> set[str]:
     )
     run = subprocess.run(["node", "-e", script], cwd=root, capture_output=True, timeout=60)
     return set(run.stdout.decode().strip().split(","))
+
+
+# What each construct leaves: mutants that are equivalent, or that no test can kill without hanging.
+ES_MODULES = {
+    "src/unnamed.js": set(),
+    "src/closures.js": set(),
+    "src/callbacks.js": {"i++ => i--"},
+    "src/members.js": {"hours > Span.#most => hours >= Span.#most"},
+    "src/kinds.js": set(),
+    "src/sequences.js": {"from-- => from++"},
+    "src/through.js": {"'title' => \"\""},
+    "src/patterns.js": set(),
+    "src/computed.js": set(),
+    "src/typed.ts": {"options.limit !== undefined => true"},
+}
+COMMON_JS = {
+    "src/required.cjs": {"i++ => i--"},
+    "src/wrapped.cjs": {"typeof exports === 'object' => true"},
+}
+
+
+@attrs.frozen
+class Searched:
+    lab: Laboratory
+    reply: SearchReply
+    left: dict[str, set[str]]  # file → what no test kills
+    suffix: str
+
+    def told(self, file: str) -> list[Test]:
+        keys = {m.key for m in self.lab.mutants if m.file == file}
+        return [test for test in self.reply.tests if keys & set(test.kills)]
+
+
+def searched(root: Path, node_modules: Path, left: dict[str, set[str]]) -> Searched:
+    lab = opened(root, node_modules, list(left))
+    stems = {Path(file).stem for file in left}
+    tests = sorted(f"test/{path.name}" for path in (root / "test").iterdir() if path.name.split(".")[0] in stems)
+    reply = lab.search(tests=tests)
+    suffix = "cjs" if next(iter(left)).endswith(".cjs") else "js"
+    return Searched(lab, reply, left, suffix)
+
+
+@pytest.fixture(scope="module")
+def es_modules(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) -> Searched:
+    """One search over a file for each construct."""
+    done = searched(tmp_path_factory.mktemp("es") / "project", node_modules, ES_MODULES)
+    # The tests import what a compiler would have made.
+    strip = (
+        "const [{ transformSync }, fs] = [require('@babel/core'), require('fs')];"
+        "const presets = [require.resolve('@babel/preset-typescript')];"
+        "const { code } = transformSync(fs.readFileSync('src/typed.ts', 'utf8'), { filename: 'typed.ts', presets });"
+        "fs.writeFileSync('src/typed.js', code)"
+    )
+    subprocess.run(["node", "-e", strip], cwd=done.lab.root, check=True, timeout=60)
+    return done
+
+
+@pytest.fixture(scope="module")
+def common_js(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) -> Searched:
+    return searched(tmp_path_factory.mktemp("cjs") / "project", node_modules, COMMON_JS)
+
+
+def holds(done: Searched) -> None:
+    """Every mutant that can be killed is; all tests pass on the original, and those of each file fail on a mutant of it."""
+    lab, reply = done.lab, done.reply
+    assert reply.outcome is Outcome.OK, reply.detail
+    assert {file: lab.missed(reply, file) for file in done.left} == done.left
+    assert lab.results(reply.tests, suffix=done.suffix) == {test.title: {} for test in reply.tests}
+    ids = {m.key: m.id for m in lab.mutants}
+    for file in done.left:
+        test = done.told(file)[0]
+        error = lab.results([test], ids[min(test.kills)], done.suffix)[test.title]
+        assert is_kill(error), (file, test.code, error)
+
+
+def test_constructs_of_es_modules_and_typescript_are_reached(es_modules: Searched) -> None:
+    holds(es_modules)
+
+
+def test_constructs_of_commonjs_and_umd_are_reached(common_js: Searched) -> None:
+    holds(common_js)
+
+
+def test_modules_are_named_as_the_existing_tests_name_them(es_modules: Searched, common_js: Searched) -> None:
+    lines = {line for done in (es_modules, common_js) for test in done.reply.tests for line in test.imports}
+    assert "import prefixed from '../src/unnamed.js';" in lines
+    assert "import { gap } from '../src/typed.js';" in lines
+    assert "const total = require('../src/required.cjs');" in lines
+    assert not any(line.startswith("import") for test in common_js.reply.tests for line in test.imports)
+
+
+def test_what_is_returned_is_used_and_what_is_handed_in_is_spied_on(es_modules: Searched) -> None:
+    assert any("made.undo();" in test.code for test in es_modules.told("src/closures.js"))
+    assert any("calls.push(args);" in test.code for test in es_modules.told("src/callbacks.js"))
+    assert any("await assert.rejects(" in test.code for test in es_modules.told("src/sequences.js"))
+
+
+def test_values_of_many_kinds_are_written_as_one_reads_them(es_modules: Searched) -> None:
+    code = "\n".join(test.code for test in es_modules.told("src/kinds.js"))
+    kinds = ("new Map([[", "new Set([", "new Date('", "new Uint8Array([", "$/", "Symbol.for('", "Object.assign([")
+    assert [kind for kind in kinds if kind not in code] == []
+
+
+def test_calls_are_recorded_where_a_test_computes_what_it_gives(es_modules: Searched) -> None:
+    assert any("zyx'" in test.code for test in es_modules.told("src/computed.js"))
+
+
+def test_the_keys_that_a_helper_reads_are_given_to_who_hands_them_on(es_modules: Searched) -> None:
+    assert any("frame: 'double'" in test.code for test in es_modules.told("src/through.js"))
+
+
+def test_a_mutant_that_is_left_says_how_near_the_search_came(es_modules: Searched) -> None:
+    (left,) = (m for m in es_modules.lab.mutants if m.replacement == "hours >= Span.#most")
+    (missed,) = (m for m in es_modules.reply.missed if m.key == left.key)
+    assert missed.reason == "never-told-apart"
+    assert re.fullmatch(
+        r"the same in \d+ of \d+ programs that reach it; reached by .*new members\(.*; compared there: \d+ with 24", missed.detail
+    )
 
 
 def test_boundaries_of_given_and_of_computed_values_are_met(laboratory: Open) -> None:

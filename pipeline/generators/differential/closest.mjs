@@ -46,10 +46,12 @@ async function approach(mutant, exploration) {
 }
 
 function shown({ steps, observe, wait }) {
-  const options = { column: -Infinity, names: (e) => (e.name === 'default' ? 'it' : e.name) };
+  const options = { column: -Infinity, names: (e) => (e.name === 'default' ? stem(e.file) : e.name) };
   const acts = steps.map((s) => `${s.bind ? `${s.bind} = ` : ''}${s.wait ? 'await ' : ''}${print(s.expr, options)}`);
   return cut([...acts, (wait ? 'await ' : '') + print(observe, options)].join(', then '));
 }
+
+const stem = (file) => file.replace(/^.*\//, '').replace(/\..*$/, '');
 
 const resultOf = (outcome) =>
   outcome.kind === 'throw' ? `${outcome.name}: ${outcome.message}` : cut(print(outcome.expr, { column: -Infinity }));

@@ -18,6 +18,7 @@ import { Random } from './random.mjs';
 import { readTests } from './seeds.mjs';
 import { select } from './select.mjs';
 import { nodes, study } from './source.mjs';
+import { keepsState as keeps } from './state.mjs';
 import { traced } from './trace.mjs';
 import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
@@ -56,22 +57,23 @@ async function searchFile(request, { file, source }, shared) {
   }
   const staticIds = mutants.filter((m) => m.static).map((m) => m.id);
   const files = [file, ...modules.filter((f) => f !== file)];
-  const { keepsState } = knowledge;
+  const keepsState = project.closure([file]).some((f) => keeps(project.parse(sources[f] ?? project.text(f)).program));
   const lab = new Laboratory({ root: request.root, files, code, tracedCode, targets, staticIds, keepsState });
   try {
     const exports = await lab.start();
-    const tests = await seeds(lab, shared, { ...tracedCode });
+    const tests = await (shared.seeds ??= seeds(lab, shared, { ...tracedCode })); // once for all files
     const random = new Random(
       request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7),
     );
     const budget = Math.min(request.budgetMs, BASE_MS + EACH_MS * mutants.length);
+    knowledge.keepsState = keepsState;
     const variations = new Variations(knowledge, tests, exports, file, random);
     const exploration = new Exploration(lab, variations, mutants, places, lab.cpu + budget);
     await exploration.search(tests).catch((error) => {
       if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
     });
-    Object.assign(stats, { programs: exploration.programs, seeds: tests.length, keepsState: knowledge.keepsState });
+    Object.assign(stats, { programs: exploration.programs, seeds: tests.length, keepsState });
     const { tests: chosen, unconfirmed } = await select(exploration);
     const found = chosen.map((test) => ({ ...test, variations, keys: test.kills.map((id) => byId.get(id).key) }));
     const killed = new Set(chosen.flatMap((test) => test.kills));

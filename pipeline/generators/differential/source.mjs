@@ -5,7 +5,6 @@
 
 import { samples } from './pattern.mjs';
 import { collectKeys, collectPassing, passOn } from './keys.mjs';
-import { keepsState } from './state.mjs';
 import { collectTypes, meaning } from './types.mjs';
 
 export const parseSource = (parser, text) =>
@@ -71,7 +70,7 @@ const ARRAY_METHODS =
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
- * { numbers, strings, named, functions, classes, keys, kinds, wanted, keepsState } of all `sources` (file → text) together.
+ * { numbers, strings, named, functions, classes, keys, kinds, wanted, types } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
  * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default.
  * wanted: name of a list or set → the names of what is looked for in it.
@@ -87,7 +86,6 @@ export function study(project, sources, declared = []) {
     kinds: new Map(),
     wanted: new Map(),
     types: new Map(),
-    keepsState: false,
   };
   const trees = Object.values(sources).map((text) => project.parse(text));
   const others = declared.map((text) => project.parse(text));
@@ -99,7 +97,6 @@ export function study(project, sources, declared = []) {
     collectFunctions(tree, knowledge);
     collectKeys(tree, knowledge);
     collectPassing(tree, knowledge, passed);
-    knowledge.keepsState ||= keepsState(tree.program);
   }
   passOn(passed, knowledge.keys);
   return knowledge;

@@ -19,5 +19,5 @@ export class Ruler {
 export function gap(count: number, options: Options = {}): number {
   const each: number = options.mode === 'wide' ? Gap.Wide : Gap.Narrow;
   const all = count * each;
-  return options.limit !== undefined && all > options.limit ? options.limit : (all as number);
+  return options.limit !== undefined && all > options.limit ? -1 : (all as number);
 }
