@@ -173,7 +173,7 @@ def common_js(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) -> S
 
 
 def holds(done: Searched) -> None:
-    """Every mutant that can be killed is; all tests pass on the original, and those of each file fail on a mutant of it."""
+    """Every mutant that can be killed is; all tests pass on the original, and of each file one fails on its mutant."""
     lab, reply = done.lab, done.reply
     assert reply.outcome is Outcome.OK, reply.detail
     assert {file: lab.missed(reply, file) for file in done.left} == done.left
@@ -226,7 +226,8 @@ def test_a_mutant_that_is_left_says_how_near_the_search_came(es_modules: Searche
     (missed,) = (m for m in es_modules.reply.missed if m.key == left.key)
     assert missed.reason == "never-told-apart"
     assert re.fullmatch(
-        r"the same in \d+ of \d+ programs that reach it; reached by .*new members\(.*; compared there: \d+ with 24", missed.detail
+        r"the same in \d+ of \d+ programs that reach it; reached by .*new members\(.*; compared there: \d+ with 24",
+        missed.detail,
     )
 
 

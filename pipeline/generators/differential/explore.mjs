@@ -1,12 +1,11 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
-import { asking, follow, spying, watching } from './follow.mjs';
-import { fingerprint, isPresentable } from './program.mjs';
+import { LOOPS, Learned, VISITS } from './learned.mjs';
+import { fingerprint } from './program.mjs';
 import { meetings } from './trace.mjs';
 import { differences, givesMatch, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
-const VISITS = 4000; // that cost as much as one program
 const MANY_VISITS = 20_000; // a program that takes more is left alone, unless the tests' own do
 const QUOTA = 600; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
 const MOST_QUOTAS = 4; // for one mutant, whatever is seen
@@ -15,39 +14,17 @@ const MEETINGS = 64; // programs from one trace
 const HOPS = 6; // programs traced in a row to come nearer to a mutant
 const MOST_NEAR = 220; // of one program
 const PARENTS = 3; // programs varied at once
-const FAMILIAR = 0.4; // what the cost of a program from the tests counts
-const ENTRIES = 2; // programs kept for one way through the code
 const SOLVED = 8; // programs that get the strings of one pattern
 const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
 const TIRED = 150; // programs that reach a mutant before it rests
 const REST = 0.75; // of the batches that are spent on others
 const ASKED_MS = 50;
-const LOOPS = 12; // endless runs before a mutant is left alone
 
-export class Exploration {
-  found = []; // { program, kills }
-  unstable = new Set(); // mutants that only differ where the original itself does not keep still
-  reached = new Set();
-  visits = new Map(); // mutant → programs that reached it
-  lookedAt = new Set(); // places that some program compared or chose at
-  endless = new Map();
-  avoid = new Set();
-  programs = 0;
-  effort = 0;
-  // Programs worth varying: { program, outcome, reached, cost, lines: places of what was new, since: effort before it, born, turns,
-  // met: mutants approached from it, near: changes left to try, isTraced }
-  entries = [];
+export class Exploration extends Learned {
   #seen = new Set();
-  #ran = new Set(); // as #seen, those with a result
-  #signatures = new Map();
-  #familiar = new Set();
-  #next = [];
   #spent = new Map(); // mutant → effort
   #idle = new Map(); // mutant → effort since something new was seen
-  #busiest = 0; // visits of the busiest of the tests' programs
   #most; // visits that a program may take, other than on an approach
-  #hollow = []; // { program, kills } that only the last resort may assert
-  #isLastResort = false;
   #asked = -Infinity; // when time was last looked at: to ask the system costs
   #isLate = false;
   #born;
@@ -57,15 +34,9 @@ export class Exploration {
 
   /** places: where traced runs compare values, as `traced` numbers them; deadline: in milliseconds of CPU. */
   constructor(lab, variations, mutants, places, deadline) {
-    Object.assign(this, { lab, variations, places, deadline });
-    this.mutants = new Map(mutants.map((m) => [m.id, m]));
+    super(variations, mutants, places);
+    Object.assign(this, { lab, deadline });
     [this.#born, this.#cpu] = [performance.now(), lab.cpu];
-    this.alive = new Set(this.mutants.keys());
-    this.poorly = new Set(); // killed, but only by a program nobody would write
-  }
-
-  get wanted() {
-    return [...this.alive];
   }
 
   get late() {
@@ -77,9 +48,9 @@ export class Exploration {
   }
 
   async search(seeds) {
-    for (const seed of seeds) this.#familiar.add(fingerprint(seed));
+    for (const seed of seeds) this.familiar.add(fingerprint(seed));
     await this.#run(seeds);
-    this.#most = Math.max(MANY_VISITS, 3 * this.#busiest);
+    this.#most = Math.max(MANY_VISITS, 3 * this.busiest);
     await this.#run(this.variations.basics());
     await this.#run(seeds.flatMap((seed) => this.variations.ungiven(seed)));
     await this.#solve();
@@ -126,11 +97,11 @@ export class Exploration {
 
   /** For what nothing more meaningful kills: results that are no number, arguments left out or empty. */
   async #lastResort() {
-    this.#isLastResort = true;
-    for (const { program, kills } of this.#hollow.sort(
+    this.isLastResort = true;
+    for (const { program, kills } of this.hollow.sort(
       (a, b) => this.variations.cost(a.program) - this.variations.cost(b.program),
     ))
-      this.#note(program, kills, false);
+      this.note(program, kills, false);
     for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
       if (this.late) break;
       if (entry.reached.some((id) => this.alive.has(id) && !this.poorly.has(id)))
@@ -169,14 +140,14 @@ export class Exploration {
         MEETINGS / 2,
       );
       // What came of one that ran before is not known any more; one that nothing came of is not run again.
-      for (const id of programs.map(fingerprint)) if (this.#ran.has(id)) this.#seen.delete(id);
+      for (const id of programs.map(fingerprint)) if (this.ran.has(id)) this.#seen.delete(id);
       await this.#run(programs);
     }
     this.#goal = null;
   }
 
   /** Notes a program that comes nearer than those before it, without an exception. */
-  #aim(program, outcome, gaps, work) {
+  aim(program, outcome, gaps, work) {
     const goal = this.#goal;
     if (!goal || outcome.kind !== 'value') return;
     for (const [place, gap] of gaps)
@@ -274,9 +245,9 @@ export class Exploration {
 
   async #run(programs) {
     let waiting = programs;
-    while (waiting.length || this.#next.length) {
-      const batch = [...this.#next, ...waiting].filter((p) => this.#isNew(p));
-      this.#next = [];
+    while (waiting.length || this.next.length) {
+      const batch = [...this.next, ...waiting].filter((p) => this.#isNew(p));
+      this.next = [];
       waiting = batch.slice(BATCH);
       const now = batch.slice(0, BATCH);
       if (!now.length || this.late) return;
@@ -287,7 +258,7 @@ export class Exploration {
 
   #isNew(program) {
     const id = fingerprint(program);
-    if (id.length > 1500 || this.#seen.has(id) || (!this.#isLastResort && this.variations.isAbsurd(program)))
+    if (id.length > 1500 || this.#seen.has(id) || (!this.isLastResort && this.variations.isAbsurd(program)))
       return false;
     this.#seen.add(id);
     return true;
@@ -300,8 +271,8 @@ export class Exploration {
       alive: this.#goal?.only ?? this.wanted,
       avoid: () => [...this.avoid, ...resting],
       most: this.#goal ? undefined : this.#most,
-      onResult: (program, result) => this.#learn(program, result),
-      onLethal: (id) => this.#loops(id, LOOPS / 2),
+      onResult: (program, result) => this.learn(program, result),
+      onLethal: (id) => this.loops(id, LOOPS / 2),
     });
   }
 
@@ -309,85 +280,5 @@ export class Exploration {
   #resting() {
     const isTired = (id) => id !== this.#turn && (this.visits.get(id) ?? 0) >= TIRED;
     return this.wanted.filter((id) => isTired(id) && this.variations.random.next() < REST);
-  }
-
-  #loops(id, weight = 1) {
-    const count = (this.endless.get(id) ?? 0) + weight;
-    this.endless.set(id, count);
-    if (count >= LOOPS) this.avoid.add(id);
-  }
-
-  #learn(program, { outcome, reached, way, kills, endless, watch, unstable, news, gaps, hits, work }) {
-    this.#ran.add(fingerprint(program));
-    this.#busiest = Math.max(this.#busiest, hits);
-    this.effort += 1 + work / VISITS;
-    for (const id of reached) {
-      this.reached.add(id);
-      this.visits.set(id, (this.visits.get(id) ?? 0) + 1);
-    }
-    for (const place of news) this.lookedAt.add(place);
-    for (const id of endless) this.#loops(id);
-    if (outcome.kind === 'hint') return void this.#next.push(...this.#follow(program, outcome));
-    if (!isPresentable(outcome)) {
-      if (kills.length && !unstable && isPresentable(outcome, true) && this.variations.isSane(program))
-        this.#hollow.push({ program, kills });
-      return undefined;
-    }
-    if (watch !== null) this.#next.push(watching(program, watch));
-    if (outcome.kind === 'value' && outcome.expr.v === undefined && outcome.expr.k === 'lit')
-      this.#lookElsewhere(program);
-    this.#aim(program, outcome, gaps, work);
-    this.#keep(program, outcome, reached, way, news, work);
-    if (!kills.length) return undefined;
-    if (unstable) return kills.forEach((id) => this.unstable.add(id));
-    this.#note(program, kills, !this.#isLastResort && this.variations.isSane(program));
-    return undefined;
-  }
-
-  #follow(program, outcome) {
-    if (outcome.hint !== 'members') return follow(program, outcome);
-    const { observe } = program;
-    const isKnown = this.variations.classOf(observe, program) && !this.variations.isMade(observe, program);
-    if (!isKnown) this.variations.learnMade(program, outcome.members);
-    const copies = isKnown && outcome.hasKeys ? follow(program, { ...outcome, hint: 'record' }) : [];
-    // One that gives itself back is looked at under the name that it has.
-    const isChained = observe.fn.k === 'get' && observe.fn.of.k === 'var';
-    return [...copies, ...(isKnown && isChained ? [] : this.variations.looksAt(program)), ...asking(program, outcome.members)];
-  }
-
-  #note(program, kills, isSane) {
-    const gains = kills.filter((id) => this.alive.has(id) && (isSane || !this.poorly.has(id)));
-    if (gains.length) this.found.push({ program, kills });
-    for (const id of gains) isSane ? this.alive.delete(id) : this.poorly.add(id);
-  }
-
-  /** What a call that returns nothing has done shows elsewhere. */
-  #lookElsewhere(program) {
-    const looks = this.variations.otherLooks(program).filter((p) => p.steps.length > program.steps.length);
-    if (looks.length) this.#next.push(this.variations.random.pick(looks));
-  }
-
-  /** Keeps a program for varying, where it goes a way that few others kept go, or compares what none of them does. */
-  #keep(program, outcome, reached, visited, news, work) {
-    if (!reached.length && this.entries.length > 60) return;
-    const way = `${visited} ${outcome.kind} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
-    const count = this.#signatures.get(way) ?? 0;
-    if (count >= ENTRIES && !news.length) return;
-    this.#signatures.set(way, count + 1);
-    const familiar = this.#familiar.has(fingerprint(program)) ? FAMILIAR : 1;
-    const cost = this.variations.cost(program) * familiar + work / VISITS;
-    const lines = news.map((place) => this.places[place]);
-    if (reached.length) this.#next.push(...spying(program, this.variations));
-    this.entries.push({
-      program,
-      outcome,
-      reached,
-      cost,
-      lines,
-      since: this.effort,
-      born: this.entries.length,
-      turns: 0,
-      met: new Set(),
-    });
   }
 }
