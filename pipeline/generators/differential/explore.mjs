@@ -278,6 +278,7 @@ export class Exploration extends Learned {
 
   /** Mutants that many programs reached and none told: most of them are equivalent, and would cost most of all runs. */
   #resting() {
+    if (this.isLastResort) return [];
     const isTired = (id) => id !== this.#turn && (this.visits.get(id) ?? 0) >= TIRED;
     return this.wanted.filter((id) => isTired(id) && this.variations.random.next() < REST);
   }

@@ -56,12 +56,14 @@ async function matrix(exploration, programs, ids) {
  */
 export async function select(exploration) {
   const { lab } = exploration;
-  const ids = [...new Set(exploration.found.flatMap((f) => f.kills))];
+  // All of them: one that rested may have been killed by what was found for another.
+  const ids = [...exploration.mutants.keys()].filter((id) => !exploration.avoid.has(id));
   let rows = await matrix(
     exploration,
     exploration.found.map((f) => f.program),
     ids,
   );
+  const claimed = [...new Set(rows.flatMap((row) => row.kills))];
   const chosen = [];
   const done = new Set();
   // What a confirmation takes back is offered to the programs that are left.
@@ -72,7 +74,7 @@ export async function select(exploration) {
     for (const row of inTiers(candidates)) {
       const small = await shrink(exploration, row);
       const confirm = async (p) =>
-        (await lab.order({ order: 'confirm', program: p, ids })) ?? { outcome: null, kills: [] };
+        (await lab.order({ order: 'confirm', program: p, ids: claimed })) ?? { outcome: null, kills: [] };
       let result = await confirm(small.program);
       if (!row.kills.every((id) => result.kills.includes(id)) && small.program !== row.program) {
         const whole = await confirm(row.program);
@@ -89,7 +91,7 @@ export async function select(exploration) {
       });
     }
   }
-  return { tests: cover(chosen), unconfirmed: ids.filter((id) => !done.has(id)) };
+  return { tests: cover(chosen), unconfirmed: claimed.filter((id) => !done.has(id)) };
 }
 
 /** What a person would write covers all it can; only the rest is left to odd programs. */

@@ -98,10 +98,11 @@ export class Variations extends Sequences {
     return changed;
   }
 
-  /** Arguments left out, the fewest first, and empty objects and lists. */
+  /** Arguments left out, the fewest first, empty objects and lists, and a list of one that is taken for the one. */
   hollow(program) {
     return sites(program, this).flatMap(({ expr, put }) => {
       if (expr.k === 'record' || expr.k === 'list') return [put(expr.k === 'list' ? list([]) : record([]))];
+      if (expr.k === 'lit' && typeof expr.v === 'string') return [put(list([expr]))];
       if (expr.k !== 'call' && expr.k !== 'new') return [];
       return expr.args.map((_, i) => put({ ...expr, args: expr.args.slice(0, expr.args.length - 1 - i) }));
     });
