@@ -308,6 +308,8 @@ class Session:
             home = self.places.cache / "worktrees" / digest(str(self.repository.common))[:16]  # MSBuild reads %2F as /
             worktrees = Worktrees(self.repository, home, info.run, self.engine.links, self.engine.outputs)
             self._worktrees = self._stack.enter_context(worktrees.opened())
+            if info.scopes:
+                self.engine.check(Path(self.plan.root), bool(self.plan.engine.needs))
             if not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
             self.tell(

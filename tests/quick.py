@@ -83,6 +83,9 @@ class StandIn:
         inputs = tuple(sorted({*files, *tests, *(file for file, _ in said)}))
         return Measured(Outcome.OK, "", tuple(mutants), tests, inputs, {}, Switch(content, ids), 0.01)
 
+    def check(self, root: Path, installs: bool) -> None:
+        pass
+
     def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
         return tests
 

@@ -6,14 +6,24 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import attrs
 import filelock
 import pytest
 from conftest import HERE, PLAN, World, make_world
 
+from pipeline.engines import EngineError, TestRun
+from pipeline.engines.stryker_js import StrykerJS
+from pipeline.engines.stryker_js.runners import runner_of
+from pipeline.model import EngineConfig
+from pipeline.results import Outcome
+from pipeline.sandbox import Sandbox
+
 RUNNERS = HERE / "projects" / "runners"
-WRITE = "test/sizes.mutants.test.js"
+TEST, WRITE = "test/sizes.test.js", "test/sizes.mutants.test.js"
+CORE = "@stryker-mutator/core"
 
 
 @pytest.fixture(scope="session")
@@ -31,17 +41,235 @@ def packages() -> Path:
     return installed
 
 
-def project(name: str, place: Path, packages: Path) -> World:
-    return make_world(place, packages, f"{PLAN}engine: {{concurrency: 1}}\n", RUNNERS / name)
+# -- from the baseline to the branch
+
+LANDED = {
+    "mocha-cjs": """\
+const { expect } = require("chai");
+const { size } = require("../src/sizes");
+
+{mark}
+it('size returns "small" for 1', function () {
+  expect(size(1)).to.equal("small");
+});
+""",
+    "node-test": """\
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { size } from '../src/sizes.js'
+
+{mark}
+test("size returns 'small' for 1", () => {
+    assert.equal(size(1), 'small')
+})
+""",
+    "vitest": """\
+import { expect, it } from 'vitest';
+import { size } from '../src/sizes';
+
+{mark}
+it("size returns 'small' for 1", () => {
+  expect(size(1)).toBe('small');
+});
+""",
+    "jest": """\
+const { size } = require('../src/sizes');
+
+{mark}
+test("size returns 'small' for 1", () => {
+  expect(size(1)).toBe('small');
+});
+""",
+    "tape": """\
+const { size } = require('../src/sizes.js');
+const test = require('tape');
+
+{mark}
+test("size returns 'small' for 1", (t) => {
+\tt.equal(size(1), 'small');
+\tt.end();
+});
+""",
+}
 
 
-@pytest.mark.parametrize("name", ["mocha-cjs", "node-test", "vitest", "jest", "tape"])
+@pytest.mark.parametrize("name", LANDED)
 def test_a_project_is_driven_in_its_own_runner_and_the_tests_stand_as_its_own_do(
     name: str, tmp_path: Path, packages: Path
 ) -> None:
     world = project(name, tmp_path, packages)
     done = world.doit("-n", "2", "mutate")
     assert done.ending("src/sizes.js") == "landed", done.both
-    print(done.out)
-    print(world.on_branch(WRITE))
-    assert 0, "look"
+    assert "3 → 0" in done.out and "confirm:src/sizes.js: 0 survivors" in done.out
+    text = world.on_branch(WRITE) or ""
+    (mark,) = [line for line in text.splitlines() if line.startswith("// Pins what the code does today")]
+    assert text.replace(mark, "{mark}") == LANDED[name]
+    if (world.root / ".prettierrc").exists():
+        world.write(WRITE, text)
+        prettier = [str(world.root / "node_modules/.bin/prettier"), "--check", WRITE]
+        assert subprocess.run(prettier, cwd=world.root, capture_output=True, check=False).returncode == 0
+
+
+def project(name: str, place: Path, packages: Path) -> World:
+    return make_world(place, packages, f"{PLAN}engine: {{concurrency: 1}}\n", RUNNERS / name)
+
+
+# -- one fresh process
+
+SWITCHED = """\
+function stryNS_9fa48() { return globalThis.__stryker__; }
+function size(n) {
+  const ns = stryNS_9fa48();
+  if (ns && ns.currentTestId) ns.mutantCoverage.perTest[ns.currentTestId]['0'] = 1;
+  if (ns && ns.activeMutant === '0') throw new TypeError('mutated');
+  if (ns && ns.activeMutant === '1') return 'small';
+  return n > 1 ? 'big' : 'small';
+}
+"""
+BODIES = {
+    "kills": "{equal}(size(5), 'big'){end}",
+    "cannot see the switch": "{equal}(typeof globalThis.__stryker__, 'undefined'){end}",
+    "makes code": "new Function('return 1')();",
+    "leaves a method": "Array.prototype.last = 1;",
+    "fails by itself": "null.f();",
+}
+
+
+@attrs.frozen
+class Form:
+    """How a test is written for a runner."""
+
+    head: str
+    test: str = "test('{title}', () => {{ {body} }});"
+    equal: str = "assert.equal"
+    end: str = ";"
+    tail: str = "module.exports = { size };"
+    skipped: str = "test.skip('is skipped', () => {});"
+
+
+FORMS = {
+    "mocha-cjs": Form(
+        "const assert = require('node:assert'); const { size } = require('../src/sizes');",
+        "it('{title}', () => {{ {body} }});", skipped="it.skip('is skipped', () => {});",
+    ),
+    "node-test": Form(
+        "import assert from 'node:assert'; import test from 'node:test'; import { size } from '../src/sizes.js';",
+        tail="export { size };",
+    ),
+    "vitest": Form(
+        "import { assert, test } from 'vitest'; import { size } from '../src/sizes';", tail="export { size };"
+    ),
+    "jest": Form("const assert = require('node:assert'); const { size } = require('../src/sizes');"),
+    "tape": Form(
+        "const test = require('tape'); const { size } = require('../src/sizes');",
+        "test('{title}', (t) => {{ {body} t.end(); }});", equal="t.equal",
+        skipped="test('is skipped', { skip: true }, () => {});",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_test_in_a_fresh_process_is_told_of_and_the_guard_is_around_it(
+    name: str, tmp_path: Path, packages: Path
+) -> None:
+    form, root = FORMS[name], tmp_path / "project"
+    shutil.copytree(RUNNERS / name, root)
+    (root / "node_modules").symlink_to(packages)
+    (root / "src/sizes.js").write_text(SWITCHED + form.tail)
+    tests = [
+        form.test.format(title=title, body=body.format(equal=form.equal, end=form.end))
+        for title, body in BODIES.items()
+    ]
+    (root / WRITE).write_text("\n".join([form.head, *tests, form.skipped]))
+    engine = StrykerJS(EngineConfig())
+
+    def run(mutant: str | None, shuffle: int | None = None, only: list[str] | None = None) -> TestRun:
+        return engine.test(
+            root, [WRITE], mutant=mutant, timeout=120, shuffle=shuffle, only=only, sandbox=Sandbox(()), watch=True
+        )
+
+    plain = run("", shuffle=4)
+    assert plain.outcome is Outcome.OK, plain.detail
+    told = {t.title: (t.file, t.state, t.kind) for t in plain.tests}
+    assert told == {
+        "kills": (WRITE, "passed", ""),
+        "cannot see the switch": (WRITE, "passed", ""),
+        "makes code": (WRITE, "failed", "other"),
+        "leaves a method": (WRITE, "passed", ""),
+        "fails by itself": (WRITE, "failed", "other"),
+        "is skipped": (WRITE, "skipped", ""),
+    }
+    assert {t.title for t in plain.tests if t.left} == {"leaves a method"}
+    assert "may not make code" in next(t.message for t in plain.tests if t.title == "makes code")
+    orders = {tuple(t.title for t in run.tests if t.state != "skipped") for run in (plain, run("", shuffle=5))}
+    assert len(orders) == 2
+    assert plain.reached == {"0": ("kills",)}
+    for mutant, kind in {"0": "exception", "1": "assertion"}.items():
+        on = run(mutant, only=["kills", "cannot see the switch"])
+        assert [(t.title, t.state, t.kind) for t in on.tests if t.state != "skipped"] == [
+            ("kills", "failed", kind), ("cannot see the switch", "passed", ""),
+        ]  # fmt: skip
+
+
+# -- which runner, and what it takes
+
+
+@pytest.mark.parametrize(
+    ("package", "stryker", "found"),
+    [
+        ('{"scripts": {"test": "node --test"}}', None, "node:test"),
+        ('{"scripts": {"test": "npm run lint && npm run unit", "unit": "vitest run"}}', None, "vitest"),
+        ('{"devDependencies": {"jest": "*", "mocha": "*"}, "scripts": {"test": "jest --ci"}}', None, "jest"),
+        ('{"devDependencies": {"jest": "*", "mocha": "*"}}', '{"testRunner": "mocha"}', "mocha"),
+        ('{"devDependencies": {"tape": "*"}}', '{"testRunner": "tap"}', "tape"),
+        ("{}", '{"testRunner": "tap"}', "node:test"),
+        ('{"jest": {}}', '{"testRunner": "command"}', "jest"),
+        ("{}", None, "mocha"),
+    ],
+)
+def test_the_runner_is_the_one_that_the_projects_own_files_tell_of(
+    package: str, stryker: str | None, found: str, tmp_path: Path
+) -> None:
+    (tmp_path / "package.json").write_text(package)
+    if stryker:
+        (tmp_path / "stryker.config.json").write_text(stryker)
+    assert runner_of(tmp_path, "stryker.config.json" if stryker else None).name == found
+
+
+@pytest.mark.parametrize(
+    ("package", "stryker", "said"),
+    [
+        ('{"devDependencies": {"jest": "*", "vitest": "*"}}', None, "are found .*: vitest and jest; name one"),
+        ('{"scripts": {"test": "mocha && node --test"}}', None, "mocha and node:test; name one"),
+        ("{}", '{"testRunner": "karma"}', "stryker.config.json: testRunner karma is not supported; supported are"),
+        ('{"devDependencies": {"ava": "*"}}', None, r"package\.json: tests in ava are not supported; supported are"),
+    ],
+)  # fmt: skip
+def test_two_runners_or_one_that_is_not_supported_are_told_by_name(
+    package: str, stryker: str | None, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "package.json").write_text(package)
+    if stryker:
+        (tmp_path / "stryker.config.json").write_text(stryker)
+    with pytest.raises(EngineError, match=said):
+        runner_of(tmp_path, "stryker.config.json" if stryker else None)
+
+
+def installed(root: Path, found: Mapping[str, str]) -> None:
+    for package, version in found.items():
+        (root / "node_modules" / package).mkdir(parents=True)
+        (root / "node_modules" / package / "package.json").write_text(f'{{"version": "{version}"}}')
+
+
+def test_a_plugin_that_lacks_or_does_not_go_with_the_core_stops_the_run_before_anything_runs(
+    tmp_path: Path, node_modules: Path
+) -> None:
+    world = make_world(tmp_path, node_modules, project=RUNNERS / "vitest")
+    (world.root / "node_modules").unlink()
+    installed(world.root, {CORE: "9.6.1", "vitest": "3.2.4"})
+    lacking = world.doit("mutate", code=None)
+    assert lacking.code == 3, lacking.both
+    assert "npm install --save-dev @stryker-mutator/vitest-runner@9.6.1" in lacking.both
+    installed(world.root, {"@stryker-mutator/vitest-runner": "9.5.0"})
+    with pytest.raises(EngineError, match=r"vitest-runner is 9\.5\.0 and .*/core 9\.6\.1, .*vitest-runner@9\.6\.1"):
+        StrykerJS(EngineConfig()).version(world.root)

@@ -155,6 +155,10 @@ class Engine(Protocol):
     def version(self, root: Path) -> str:
         """What a result depends on beside the project's files. Raises EngineError where the engine cannot run."""
 
+    def check(self, root: Path, installs: bool) -> None:
+        """Raises EngineError for what a run could only fail by: the project's files are in doubt, or half of what they
+        need is installed. installs: tasks of the plan's install that, so it may lack now."""
+
     def tool(self, name: str, root: Path) -> Path:
         """A program or library that it works with, for an embedded generator. Raises EngineError."""
 

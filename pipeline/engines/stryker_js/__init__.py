@@ -17,7 +17,7 @@ import attrs
 from pipeline import account, process
 from pipeline.engines import EngineError, Measured, TestRun, javascript
 from pipeline.engines.stryker_js import fresh
-from pipeline.engines.stryker_js.packages import package_of, versions
+from pipeline.engines.stryker_js.packages import CORE, is_installed, package_of, versions
 from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
 from pipeline.engines.stryker_js.runners import RUNNERS, Runner, node_flags, runner_of
 from pipeline.engines.stryker_js.suite import MochaSuite
@@ -81,6 +81,11 @@ class StrykerJS:
 
     def notes(self, root: Path, scopes: Sequence[Scope]) -> Sequence[str]:
         return ()
+
+    def check(self, root: Path, installs: bool) -> None:
+        runner = self.runner(root)
+        if not installs and is_installed(root, CORE):  # without it, what was measured before may still hold
+            versions(root, runner)
 
     def tool(self, name: str, root: Path) -> Path:
         if name == "node":

@@ -21,7 +21,9 @@ export async function run(session) {
   }
   const modules = [required].flat();
   const plugins = modules.length > 0 ? await fromMocha('run-helpers.js').handleRequires(modules) : {};
-  const mocha = new Mocha({ ui: options.ui, timeout: options.timeout, rootHooks: plugins.rootHooks, reporter: class {} });
+  const { ui, timeout } = options;
+  // fullTrace: else mocha takes the folder out of a stack's paths, and nobody can say whose code threw.
+  const mocha = new Mocha({ ui, timeout, rootHooks: plugins.rootHooks, reporter: class {}, fullTrace: true });
   for (const test of toLoad) mocha.addFile(test);
   if (only !== null) mocha.grep(new RegExp(`^(${only.map((title) => title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`));
   session.loads(toLoad);

@@ -27,12 +27,15 @@ export async function run(session) {
   if (watched) for (const name of ['push', 'only']) results[name] = refusedHere;
   let open = null; // the test that runs, its first assertion that failed
   // What throws out of a test ends the process there; here it is that test's failure, and the next one runs.
-  process.on('uncaughtException', (error) => {
+  const thrown = (error) => {
     if (!open) return;
     open.thrown ??= error;
     open.test.end();
-  });
+  };
+  process.on('uncaughtException', thrown);
   for (const test of results.tests) {
+    const { _cb: body } = test;
+    if (body) test._cb = (t) => caught(body, t, thrown);
     test.on('prerun', () => {
       open = { test, failed: null, thrown: null };
       if (!test._skip && test._cb) session.started(test.name);
@@ -40,10 +43,10 @@ export async function run(session) {
     watchResults(test, (result) => (open.failed ??= result));
     test.on('end', () => {
       const skipped = Boolean(test._skip || test._todo || !test._cb);
-      const { failed, thrown } = open;
-      const error = thrown ?? (failed && assertionOf(failed));
+      const { failed } = open;
+      const error = open.thrown ?? (failed && assertionOf(failed));
       session.tested(test.file, test.name, {
-        state: skipped ? 'skipped' : error ? 'failed' : 'passed', error, isOther: !thrown && isOther(failed),
+        state: skipped ? 'skipped' : error ? 'failed' : 'passed', error, isOther: !open.thrown && isOther(failed),
       });
       session.between();
     });
@@ -53,6 +56,14 @@ export async function run(session) {
     session.finish();
   });
   tape.run();
+}
+
+function caught(body, t, thrown) {
+  try {
+    return body(t);
+  } catch (error) {
+    return thrown(error);
+  }
 }
 
 function refusedHere() {

@@ -36,7 +36,9 @@ export async function run(session) {
   const modules = vitest.state.getFiles();
   session.loads(modules.map(({ filepath }) => filepath));
   for (const module of modules) {
-    for (const test of testsOf(module)) tell(session, module, test);
+    const order = Object.keys(module.meta['doit-mutate']?.coverage.perTest ?? {}); // as they ran, which is not as they stand
+    const place = (test) => order.indexOf(titleOf(test));
+    for (const test of testsOf(module).sort((a, b) => place(a) - place(b))) tell(session, module, test);
     const failed = module.result?.errors?.[0];
     if (failed && !testsOf(module).length) answer.error ??= String(failed.stack ?? failed.message);
   }

@@ -15,6 +15,8 @@ function titleOf({ name, parent }) {
   return names.join(' ');
 }
 
+const isTimeLimit = (error) => /^(thrown: ")?Exceeded timeout/.test(error?.message ?? error ?? '');
+
 // `base` is known only when jest asks for the class.
 function makeEnvironment() {
   const { session, base } = shared;
@@ -42,16 +44,17 @@ function makeEnvironment() {
       if (name === 'run_start') session.begin([], this.global);
       else if (name === 'test_start') session.started(titleOf(test));
       else if (name === 'test_skip' || name === 'test_todo') session.tested(this.file, titleOf(test), { state: 'skipped' });
+      else if (name === 'test_fn_failure') this.failures.set(test, { error, isOther: isTimeLimit(error) });
+      else if (name === 'hook_failure' && test) this.failures.set(test, { error, isOther: true });
       else if (name === 'test_done') {
-        const [first] = test.errors.map((pair) => (Array.isArray(pair) ? (pair[0] ?? pair[1]) : pair));
-        const isOther = this.hooksFailed.has(test) || /^(Exceeded timeout|thrown: "Exceeded timeout)/.test(first?.message ?? first ?? '');
-        session.tested(this.file, titleOf(test), { state: test.errors.length ? 'failed' : 'passed', error: first, isOther });
-      } else if (name === 'hook_failure' && test) this.hooksFailed.add(test);
-      else if (name === 'error') session.answer.error ??= String(error?.stack ?? error);
+        // What is noted of the failure by then may be a text that jest made of it.
+        const failure = this.failures.get(test) ?? { error: [test.errors[0]].flat()[0], isOther: false };
+        session.tested(this.file, titleOf(test), test.errors.length ? { state: 'failed', ...failure } : { state: 'passed' });
+      } else if (name === 'error') session.answer.error ??= String(error?.stack ?? error);
       else if (name === 'run_finish') for (const [title, left] of await session.left()) session.leaves(title, left);
     }
 
-    hooksFailed = new Set();
+    failures = new Map(); // test -> how it failed first
   };
 }
 

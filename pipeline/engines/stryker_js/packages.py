@@ -36,6 +36,10 @@ def versions(root: Path, runner: Runner) -> dict[str, str]:
     return found
 
 
+def is_installed(root: Path, package: str) -> bool:
+    return _find(root, package) is not None
+
+
 def _find(root: Path, package: str) -> Path | None:
     folders = (folder / "node_modules" / package for folder in (root, *root.parents))
     return next((folder for folder in folders if (folder / "package.json").is_file()), None)

@@ -91,6 +91,9 @@ class StrykerNet:
 
     # -- test
 
+    def check(self, root: Path, installs: bool) -> None:
+        pass
+
     def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
         return tests
 
