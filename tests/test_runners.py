@@ -81,8 +81,8 @@ test("size returns 'small' for 1", () => {
 });
 """,
     "tape": """\
-const { size } = require('../src/sizes.js');
 const test = require('tape');
+const { size } = require('../src/sizes.js');
 
 {mark}
 test("size returns 'small' for 1", (t) => {
