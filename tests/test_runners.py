@@ -145,8 +145,10 @@ class Form:
     end: str = ";"
     tail: str = "module.exports = { size };"
     skipped: str = "test.skip('is skipped', () => {});"
+    also: Mapping[str, str] = attrs.field(factory=dict)  # title -> body of tests that leave something changed
 
 
+EXTENDS = {"changes expect": "expect.extend({{ toBe: () => ({{ pass: true }}) }});"}
 FORMS = {
     "mocha-cjs": Form(
         "const assert = require('node:assert'); const { size } = require('../src/sizes');",
@@ -157,9 +159,10 @@ FORMS = {
         tail="export { size };",
     ),
     "vitest": Form(
-        "import { assert, test } from 'vitest'; import { size } from '../src/sizes';", tail="export { size };"
+        "import { assert, expect, test } from 'vitest'; import { size } from '../src/sizes';", tail="export { size };",
+        also=EXTENDS,
     ),
-    "jest": Form("const assert = require('node:assert'); const { size } = require('../src/sizes');"),
+    "jest": Form("const assert = require('node:assert'); const { size } = require('../src/sizes');", also=EXTENDS),
     "tape": Form(
         "const test = require('tape'); const { size } = require('../src/sizes');",
         "test('{title}', (t) => {{ {body} t.end(); }});", equal="t.equal",
@@ -178,7 +181,7 @@ def test_each_test_in_a_fresh_process_is_told_of_and_the_guard_is_around_it(
     (root / "src/sizes.js").write_text(SWITCHED + form.tail)
     tests = [
         form.test.format(title=title, body=body.format(equal=form.equal, end=form.end))
-        for title, body in BODIES.items()
+        for title, body in {**BODIES, **form.also}.items()
     ]
     (root / WRITE).write_text("\n".join([form.head, *tests, form.skipped]))
     engine = StrykerJS(EngineConfig())
@@ -197,9 +200,10 @@ def test_each_test_in_a_fresh_process_is_told_of_and_the_guard_is_around_it(
         "makes code": (WRITE, "failed", "other"),
         "leaves a method": (WRITE, "passed", ""),
         "fails by itself": (WRITE, "failed", "other"),
+        **dict.fromkeys(form.also, (WRITE, "passed", "")),
         "is skipped": (WRITE, "skipped", ""),
     }
-    assert {t.title for t in plain.tests if t.left} == {"leaves a method"}
+    assert {t.title for t in plain.tests if t.left} == {"leaves a method", *form.also}
     assert "may not make code" in next(t.message for t in plain.tests if t.title == "makes code")
     orders = {tuple(t.title for t in run.tests if t.state != "skipped") for run in (plain, run("", shuffle=5))}
     assert len(orders) == 2

@@ -15,6 +15,13 @@ function titleOf({ name, parent }) {
   return names.join(' ');
 }
 
+// `expect` and what it can tell, which `expect.extend` changes.
+function libraryOf(world) {
+  const { matchers } = world[Symbol.for('$$jest-matchers-object')] ?? {};
+  const found = [['expect', world.expect], ['matchers of expect', matchers]];
+  return found.filter(([, object]) => object !== undefined);
+}
+
 const isTimeLimit = (error) => /^(thrown: ")?Exceeded timeout/.test(error?.message ?? error ?? '');
 
 // `base` is known only when jest asks for the class.
@@ -41,7 +48,7 @@ function makeEnvironment() {
     }
 
     async tell({ name, test, error }) {
-      if (name === 'run_start') session.begin([], this.global);
+      if (name === 'run_start') session.begin(libraryOf(this.global), this.global);
       else if (name === 'test_start') session.started(titleOf(test));
       else if (name === 'test_skip' || name === 'test_todo') session.tested(this.file, titleOf(test), { state: 'skipped' });
       else if (name === 'test_fn_failure') this.failures.set(test, { error, isOther: isTimeLimit(error) });

@@ -1,5 +1,5 @@
 // Loaded by vitest before each test file, where the tests run: guard, switch, and what is seen of each test.
-import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest';
+import { afterAll, afterEach, assert, beforeAll, beforeEach, chai, expect, inject } from 'vitest';
 import { shutWindows } from './guard.mjs';
 import { Session } from './session.mjs';
 
@@ -10,7 +10,8 @@ shutWindows({ hasInput: false });
 session.answer.files = request.files ?? [globalThis.__vitest_worker__?.filepath].filter(Boolean).map((f) => session.relative(f));
 session.guard();
 
-beforeAll(() => session.begin([]));
+const matchers = chai.Assertion.prototype;
+beforeAll(() => session.begin([['expect', expect], ['matchers of expect', matchers], ['assert', assert]]));
 beforeEach(({ task }) => session.started(titleOf(task)));
 afterEach(() => session.between());
 afterAll(async (...given) => {
