@@ -99,7 +99,7 @@ export class Reader extends Expressions {
     let root = callee;
     while (root.type === 'MemberExpression' || root.type === 'CallExpression') root = root.object ?? root.callee;
     return (
-      /^(assert|expect|should|strictEqual|deepEqual|deepStrictEqual|equal|throws|rejects|ok)$/.test(root.name ?? '') &&
+      /^(assert|expect|should|t|strictEqual|deepEqual|deepStrictEqual|equal|throws|rejects|ok)$/.test(root.name ?? '') &&
       !this.names.find(root.name)
     );
   }
