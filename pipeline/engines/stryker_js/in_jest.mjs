@@ -20,18 +20,23 @@ export async function run(session) {
   shared.session = session;
   session.loads(session.files ?? []);
   const quiet = { silent: true, reporters: [], coverage: false, collectCoverage: false, notify: false, verbose: false };
-  const { results } = await runCLI({
-    ...asked,
-    ...quiet,
-    ...(session.files === null ? {} : { _: session.files.map((file) => path.resolve(root, file)), runTestsByPath: true }),
-    ...(only === null ? {} : { testNamePattern: `^(${only.map(literal).join('|')})$` }),
-    ...(shuffle === null ? {} : { randomize: true, seed: shuffle }),
-    runInBand: true,
-    cache: false,
-    cacheDirectory: path.join(scratch, 'jest'),
-    testEnvironment: ENVIRONMENT,
-    passWithNoTests: true,
-  }, [root]);
+  const { results } = await runCLI(
+    {
+      ...asked,
+      ...quiet,
+      ...(session.files === null
+        ? {}
+        : { _: session.files.map((file) => path.resolve(root, file)), runTestsByPath: true }),
+      ...(only === null ? {} : { testNamePattern: `^(${only.map(literal).join('|')})$` }),
+      ...(shuffle === null ? {} : { randomize: true, seed: shuffle }),
+      runInBand: true,
+      cache: false,
+      cacheDirectory: path.join(scratch, 'jest'),
+      testEnvironment: ENVIRONMENT,
+      passWithNoTests: true,
+    },
+    [root],
+  );
   for (const { testFilePath, testExecError, failureMessage, testResults } of results.testResults) {
     if (testExecError || (failureMessage && testResults.length === 0)) {
       answer.error ??= `${session.relative(testFilePath)}: ${testExecError?.stack ?? testExecError?.message ?? failureMessage}`;

@@ -25,14 +25,18 @@ export async function run(session) {
   // fullTrace: else mocha takes the folder out of a stack's paths, and nobody can say whose code threw.
   const mocha = new Mocha({ ui, timeout, rootHooks: plugins.rootHooks, reporter: class {}, fullTrace: true });
   for (const test of toLoad) mocha.addFile(test);
-  if (only !== null) mocha.grep(new RegExp(`^(${only.map((title) => title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`));
+  if (only !== null)
+    mocha.grep(new RegExp(`^(${only.map((title) => title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`));
   session.loads(toLoad);
   await mocha.loadFilesAsync();
   if (shuffle !== null) shuffleSuite(mocha.suite, random(shuffle));
 
   if (watched) refuseTestsInTests();
   const assert = require('node:assert');
-  const classes = ['Runner', 'Suite', 'Test', 'Context'].map((name) => [`Mocha.${name}.prototype`, Mocha[name].prototype]);
+  const classes = ['Runner', 'Suite', 'Test', 'Context'].map((name) => [
+    `Mocha.${name}.prototype`,
+    Mocha[name].prototype,
+  ]);
   session.begin([['assert', assert], ['assert.strict', assert.strict], ...classes]);
   // mocha passes over it
   if (watched) process.on('unhandledRejection', () => session.watch.rejected(session.current));

@@ -36,13 +36,19 @@ export async function run(session) {
   isLoading = !session.watched;
   suite = null;
   if (session.only !== null) for (const root of roots) pick(root, new Set(session.only));
-  if (session.shuffle !== null) for (const root of shuffled(roots, random(session.shuffle))) shuffle(root, random(session.shuffle));
+  if (session.shuffle !== null)
+    for (const root of shuffled(roots, random(session.shuffle))) shuffle(root, random(session.shuffle));
   real.before(() => {}); // with the first of these node:test listens to the process's end: no test does
   const assert = session.require('node:assert');
-  session.begin([['assert', assert], ['assert.strict', assert.strict]]);
+  session.begin([
+    ['assert', assert],
+    ['assert.strict', assert.strict],
+  ]);
   if (session.watched) process.on('unhandledRejection', () => session.watch.rejected(session.current));
   session.between();
-  const kinds = new Map(roots.flatMap((root) => [...paths(root)].map((member) => [key(root.name, member.path), member.kind])));
+  const kinds = new Map(
+    roots.flatMap((root) => [...paths(root)].map((member) => [key(root.name, member.path), member.kind])),
+  );
   let left = roots.length;
   report = listener(session, kinds, async () => {
     if (--left > 0) return;
@@ -63,7 +69,12 @@ function found(root) {
 // -- what test files import
 
 function takeThePlaceOfNodeTest() {
-  const ours = Object.assign(note('test'), { test: note('test'), it: note('test'), describe: note('suite'), suite: note('suite') });
+  const ours = Object.assign(note('test'), {
+    test: note('test'),
+    it: note('test'),
+    describe: note('suite'),
+    suite: note('suite'),
+  });
   for (const kind of HOOKS) ours[kind] = (fn, options) => void add({ kind, fn, options });
   Object.assign(ours, { mock: real.mock, snapshot: real.snapshot, run: refused });
   const { _load } = module;
@@ -88,14 +99,20 @@ function takeThePlaceOfNodeTest() {
 const KEY = Symbol.for('node:test of the tests');
 
 function note(kind) {
-  const make = (more) => (...given) => {
-    const fn = given.find((value) => typeof value === 'function');
-    const options = given.find((value) => value !== null && typeof value === 'object') ?? {};
-    const name = typeof given[0] === 'string' ? given[0] : fn?.name || '<anonymous>';
-    add({ kind, name, fn, options: { ...options, ...more }, members: [] });
-    return Promise.resolve();
-  };
-  return Object.assign(make({}), { skip: make({ skip: true }), todo: make({ todo: true }), only: make({ only: true }) });
+  const make =
+    (more) =>
+    (...given) => {
+      const fn = given.find((value) => typeof value === 'function');
+      const options = given.find((value) => value !== null && typeof value === 'object') ?? {};
+      const name = typeof given[0] === 'string' ? given[0] : fn?.name || '<anonymous>';
+      add({ kind, name, fn, options: { ...options, ...more }, members: [] });
+      return Promise.resolve();
+    };
+  return Object.assign(make({}), {
+    skip: make({ skip: true }),
+    todo: make({ todo: true }),
+    only: make({ only: true }),
+  });
 }
 
 function add(member) {
@@ -186,7 +203,8 @@ function listener(session, kinds, fileEnded) {
     const here = [...names.slice(1, nesting), data.name];
     const kind = nesting === 0 ? 'file' : kinds.get(key(names[0], here));
     if (kind === 'file') {
-      if (failure && failure.failureType !== 'subtestsFailed') session.answer.error ??= String(error?.stack ?? error).slice(0, 4000);
+      if (failure && failure.failureType !== 'subtestsFailed')
+        session.answer.error ??= String(error?.stack ?? error).slice(0, 4000);
       fileEnded();
     } else if (kind === 'test') {
       const state = data.skip !== undefined || data.todo !== undefined ? 'skipped' : failure ? 'failed' : 'passed';

@@ -1,6 +1,7 @@
 // tape, as a library, in this process: its own harness, held until the files have been loaded.
 import fs from 'node:fs';
 import path from 'node:path';
+import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { random, shuffled } from './session.mjs';
 
@@ -22,7 +23,11 @@ export async function run(session) {
   results.tests = shuffle === null ? picked : shuffled(picked, random(shuffle));
 
   const assert = require('node:assert');
-  session.begin([['assert', assert], ['assert.strict', assert.strict], ['tape.Test.prototype', tape.Test.prototype]]);
+  session.begin([
+    ['assert', assert],
+    ['assert.strict', assert.strict],
+    ['tape.Test.prototype', tape.Test.prototype],
+  ]);
   if (watched) process.on('unhandledRejection', () => session.watch.rejected(session.current));
   if (watched) for (const name of ['push', 'only']) results[name] = refusedHere;
   let open = null; // the test that runs, its first assertion that failed
@@ -46,7 +51,9 @@ export async function run(session) {
       const { failed } = open;
       const error = open.thrown ?? (failed && assertionOf(failed));
       session.tested(test.file, test.name, {
-        state: skipped ? 'skipped' : error ? 'failed' : 'passed', error, isOther: !open.thrown && isOther(failed),
+        state: skipped ? 'skipped' : error ? 'failed' : 'passed',
+        error,
+        isOther: !open.thrown && isOther(failed),
       });
       session.between();
     });
@@ -70,7 +77,8 @@ function refusedHere() {
   throw new Error('a test may not make another');
 }
 
-const sink = () => Object.assign(new (class extends Object {})(), { write: () => true, end() {}, on: () => {}, once: () => {}, emit: () => {}, removeListener: () => {}, writable: true });
+// Nobody reads what the harness says: each test tells of itself.
+const sink = () => new Writable({ objectMode: true, write: (row, encoding, next) => next() });
 
 // A test's results, and those of the tests in it.
 function watchResults(test, onFailed) {
@@ -91,12 +99,18 @@ function assertionOf({ error, operator, actual, name }) {
 
 // What tape says of itself: a test that did not end, or ended twice.
 function isOther(failed) {
-  return failed?.operator === 'fail' && /timed out after|test exited without ending|already called|plan != count/.test(failed.name ?? '');
+  return (
+    failed?.operator === 'fail' &&
+    /timed out after|test exited without ending|already called|plan != count/.test(failed.name ?? '')
+  );
 }
 
 // What `tape 'test/**/*.js'` is mostly told.
 function found(root) {
   const folder = path.join(root, 'test');
   const all = fs.existsSync(folder) ? fs.readdirSync(folder, { recursive: true }) : [];
-  return all.filter((file) => /\.[cm]?js$/.test(file)).map((file) => `test/${file.split(path.sep).join('/')}`).sort();
+  return all
+    .filter((file) => /\.[cm]?js$/.test(file))
+    .map((file) => `test/${file.split(path.sep).join('/')}`)
+    .sort();
 }

@@ -1,37 +1,60 @@
 // vitest, as a library. Its tests run in a thread of its own, which has the guard and the switch by way of a setup file
 // (vitest_setup.mjs) and leaves what it saw in the tests' and the file's `meta`; outcomes are read from its state here.
+import module from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import threads from 'node:worker_threads';
 import { entryOf } from './session.mjs';
 
 const SETUP = fileURLToPath(new URL('./vitest_setup.mjs', import.meta.url));
 
+// Each thread keeps room for compiled code, of newer versions of Node.js half of what a sandbox allows a process.
+const CODE_MB = 64;
+
 export async function run(session) {
+  const { Worker } = threads;
+  threads.Worker = class extends Worker {
+    constructor(file, options) {
+      super(file, { ...options, resourceLimits: { codeRangeSizeMb: CODE_MB, ...options?.resourceLimits } });
+    }
+  };
+  module.syncBuiltinESMExports();
   const { require, root, scratch, shuffle, only, answer } = session;
   const { createVitest } = await import(entryOf(require, 'vitest', './node'));
   const files = session.files?.map((file) => path.resolve(root, file)) ?? null;
   const sequence = shuffle === null ? {} : { sequence: { shuffle: { files: true, tests: true }, seed: shuffle } };
   process.env.NODE_ENV = 'test';
-  const vitest = await createVitest('test', {
-    watch: false,
-    reporters: [{}],
-    coverage: { enabled: false },
-    typecheck: { enabled: false },
-    cache: false,
-    pool: 'threads', // as Stryker's: no process is left to be ended
-    poolOptions: { threads: { minThreads: 1, maxThreads: 1 } },
-    maxWorkers: 1,
-    minWorkers: 1,
-    fileParallelism: false,
-    maxConcurrency: 1,
-    onConsoleLog: () => false,
-    passWithNoTests: true,
-    ...(only === null ? {} : { testNamePattern: new RegExp(`^(${only.map(literal).join('|')})$`) }),
-    ...sequence,
-  }, { cacheDir: path.join(scratch, 'vite'), logLevel: 'silent', clearScreen: false });
+  const vitest = await createVitest(
+    'test',
+    {
+      watch: false,
+      reporters: [{}],
+      coverage: { enabled: false },
+      typecheck: { enabled: false },
+      cache: false,
+      pool: 'threads', // as Stryker's: no process is left to be ended
+      poolOptions: { threads: { minThreads: 1, maxThreads: 1 } },
+      maxWorkers: 1,
+      minWorkers: 1,
+      fileParallelism: false,
+      maxConcurrency: 1,
+      onConsoleLog: () => false,
+      passWithNoTests: true,
+      ...(only === null ? {} : { testNamePattern: new RegExp(`^(${only.map(literal).join('|')})$`) }),
+      ...sequence,
+    },
+    { cacheDir: path.join(scratch, 'vite'), logLevel: 'silent', clearScreen: false },
+  );
   for (const project of vitest.projects) project.config.setupFiles = [SETUP, ...project.config.setupFiles];
   const { mutant, watched, out } = session;
-  vitest.provide('doit-mutate', { root, mutant, shuffle, watched, out, files: files?.map((f) => session.relative(f)) ?? null });
+  vitest.provide('doit-mutate', {
+    root,
+    mutant,
+    shuffle,
+    watched,
+    out,
+    files: files?.map((f) => session.relative(f)) ?? null,
+  });
   await vitest.start(files ?? []);
   const modules = vitest.state.getFiles();
   session.loads(modules.map(({ filepath }) => filepath));
@@ -78,10 +101,15 @@ function tell(session, module, test) {
 }
 
 // What came over from the process of the tests: plain data.
-const parsed = (error) => ({ ...error, stack: error?.stack ?? error?.stackStr ?? '', message: error?.message ?? String(error) });
+const parsed = (error) => ({
+  ...error,
+  stack: error?.stack ?? error?.stackStr ?? '',
+  message: error?.message ?? String(error),
+});
 
 function failedSuite({ suite }) {
-  for (let at = suite; at; at = at.suite) if (at.result?.state === 'fail' && at.result.errors?.length) return at.result.errors[0];
+  for (let at = suite; at; at = at.suite)
+    if (at.result?.state === 'fail' && at.result.errors?.length) return at.result.errors[0];
   return null;
 }
 
@@ -94,7 +122,10 @@ export function titleOf(test) {
 function* loaded(vitest, { root, relative }) {
   for (const project of vitest.projects) {
     const server = project.server ?? project.vite;
-    const graphs = [server.moduleGraph, ...Object.values(server.environments ?? {}).map(({ moduleGraph }) => moduleGraph)];
+    const graphs = [
+      server.moduleGraph,
+      ...Object.values(server.environments ?? {}).map(({ moduleGraph }) => moduleGraph),
+    ];
     for (const graph of graphs) {
       for (const module of graph?.idToModuleMap?.values() ?? []) {
         const file = module.file;

@@ -18,7 +18,10 @@ function titleOf({ name, parent }) {
 // `expect` and what it can tell, which `expect.extend` changes.
 function libraryOf(world) {
   const { matchers } = world[Symbol.for('$$jest-matchers-object')] ?? {};
-  const found = [['expect', world.expect], ['matchers of expect', matchers]];
+  const found = [
+    ['expect', world.expect],
+    ['matchers of expect', matchers],
+  ];
   return found.filter(([, object]) => object !== undefined);
 }
 
@@ -50,13 +53,18 @@ function makeEnvironment() {
     async tell({ name, test, error }) {
       if (name === 'run_start') session.begin(libraryOf(this.global), this.global);
       else if (name === 'test_start') session.started(titleOf(test));
-      else if (name === 'test_skip' || name === 'test_todo') session.tested(this.file, titleOf(test), { state: 'skipped' });
+      else if (name === 'test_skip' || name === 'test_todo')
+        session.tested(this.file, titleOf(test), { state: 'skipped' });
       else if (name === 'test_fn_failure') this.failures.set(test, { error, isOther: isTimeLimit(error) });
       else if (name === 'hook_failure' && test) this.failures.set(test, { error, isOther: true });
       else if (name === 'test_done') {
         // What is noted of the failure by then may be a text that jest made of it.
         const failure = this.failures.get(test) ?? { error: [test.errors[0]].flat()[0], isOther: false };
-        session.tested(this.file, titleOf(test), test.errors.length ? { state: 'failed', ...failure } : { state: 'passed' });
+        session.tested(
+          this.file,
+          titleOf(test),
+          test.errors.length ? { state: 'failed', ...failure } : { state: 'passed' },
+        );
       } else if (name === 'error') session.answer.error ??= String(error?.stack ?? error);
       else if (name === 'run_finish') for (const [title, left] of await session.left()) session.leaves(title, left);
     }

@@ -91,7 +91,9 @@ export class Session {
 
   // Thrown where? The first frame of the project's own says: a test file, or the code that it tests.
   #thrownByCodeUnderTest(error) {
-    const frames = String(error?.stack ?? '').split('\n').slice(1);
+    const frames = String(error?.stack ?? '')
+      .split('\n')
+      .slice(1);
     for (const frame of frames) {
       const url = /(file:\/\/[^\s)]+?|\/[^\s()]+?):\d+:\d+\)?$/.exec(frame)?.[1];
       if (!url) continue;

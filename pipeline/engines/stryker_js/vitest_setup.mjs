@@ -7,18 +7,29 @@ const request = inject('doit-mutate');
 delete globalThis.__vitest_worker__?.providedContext?.['doit-mutate']; // a test that asked would know the mutant
 const session = new Session({ ...request, only: null, options: null });
 shutWindows({ hasInput: false });
-session.answer.files = request.files ?? [globalThis.__vitest_worker__?.filepath].filter(Boolean).map((f) => session.relative(f));
+session.answer.files =
+  request.files ?? [globalThis.__vitest_worker__?.filepath].filter(Boolean).map((f) => session.relative(f));
 session.guard();
 
 const matchers = chai.Assertion.prototype;
-beforeAll(() => session.begin([['expect', expect], ['matchers of expect', matchers], ['assert', assert]]));
+beforeAll(() =>
+  session.begin([
+    ['expect', expect],
+    ['matchers of expect', matchers],
+    ['assert', assert],
+  ]),
+);
 beforeEach(({ task }) => session.started(titleOf(task)));
 afterEach(() => session.between());
 afterAll(async (...given) => {
   const left = await session.left();
   const { mutantCoverage: coverage, hitCount, hitLimit } = session.stryker;
   const file = given.find((value) => value?.meta) ?? given[0];
-  file.meta['doit-mutate'] = { coverage: plain(coverage), left, looped: Boolean(request.mutant) && hitCount > hitLimit };
+  file.meta['doit-mutate'] = {
+    coverage: plain(coverage),
+    left,
+    looped: Boolean(request.mutant) && hitCount > hitLimit,
+  };
 });
 
 function titleOf(test) {

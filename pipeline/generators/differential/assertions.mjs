@@ -32,7 +32,10 @@ const member = (of, ...names) => names.reduce((e, name) => get(e, name), of);
 
 const LIBRARIES = {
   assert: (name, strict) => {
-    const one = (method) => (...given) => call(member(global(name), method), given);
+    const one =
+      (method) =>
+      (...given) =>
+        call(member(global(name), method), given);
     const rejects = one('rejects');
     return {
       same: one(strict ? 'equal' : 'strictEqual'),
@@ -42,7 +45,10 @@ const LIBRARIES = {
     };
   },
   expect: (name) => {
-    const on = (actual, ...path) => (...given) => call(member(call(global(name), [actual]), ...path), given);
+    const on =
+      (actual, ...path) =>
+      (...given) =>
+        call(member(call(global(name), [actual]), ...path), given);
     const like = (error) => call(member(global(name), 'objectContaining'), [error]);
     return {
       same: (actual, expr) => on(actual, 'toBe')(expr),
@@ -52,7 +58,10 @@ const LIBRARIES = {
     };
   },
   chai: (name) => {
-    const on = (actual, ...path) => (...given) => call(member(call(global(name), [actual]), 'to', ...path), given);
+    const on =
+      (actual, ...path) =>
+      (...given) =>
+        call(member(call(global(name), [actual]), 'to', ...path), given);
     const alike = (actual, expr) => on(actual, 'deep', 'equal')(expr);
     return {
       same: (actual, expr) => (isOdd(expr) ? alike(actual, expr) : on(actual, 'equal')(expr)),
@@ -61,7 +70,10 @@ const LIBRARIES = {
     };
   },
   'chai-assert': (name) => {
-    const one = (method) => (...given) => call(member(global(name), method), given);
+    const one =
+      (method) =>
+      (...given) =>
+        call(member(global(name), method), given);
     const alike = one('deepEqual');
     return {
       same: (actual, expr) => (isOdd(expr) ? alike(actual, expr) : one('strictEqual')(actual, expr)),
@@ -70,11 +82,17 @@ const LIBRARIES = {
     };
   },
   tape: (name) => {
-    const one = (method) => (...given) => call(member(global(name), method), given);
+    const one =
+      (method) =>
+      (...given) =>
+        call(member(global(name), method), given);
     return { same: one('equal'), alike: one('deepEqual'), throws: one('throws') };
   },
   ava: (name) => {
-    const one = (method) => (...given) => call(member(global(name), method), given);
+    const one =
+      (method) =>
+      (...given) =>
+        call(member(global(name), method), given);
     return { same: one('is'), alike: one('deepEqual'), throws: one('throws'), rejects: one('throwsAsync') };
   },
 };

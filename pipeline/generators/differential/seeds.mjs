@@ -72,9 +72,11 @@ function imports(program, resolve, modules, names, project, noteName) {
       const of = member ? memberOf(whole, member) : whole;
       const [specifier] = required.arguments;
       if (id.type === 'Identifier') noteName(from, specifier.value, member ?? 'default', id.name);
-      for (const p of id.properties ?? []) if (p.value?.name && !member) noteName(from, specifier.value, p.key.name, p.value.name);
+      for (const p of id.properties ?? [])
+        if (p.value?.name && !member) noteName(from, specifier.value, p.key.name, p.value.name);
       if (id.type === 'Identifier') names.own.set(id.name, of);
-      else for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, memberOf(of, p.key.name));
+      else
+        for (const p of id.properties ?? []) if (p.value?.name) names.own.set(p.value.name, memberOf(of, p.key.name));
     }
   }
 }

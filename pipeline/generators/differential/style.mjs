@@ -37,7 +37,18 @@ export function styleOf(program, source, format) {
     ...(asserted.from ? [own(program, source, asserted.name) ?? write(asserted.name, asserted.from)] : []),
   ];
   const { library, name, strict } = asserted;
-  return { ...layout, syntax, call, isArrow, param, library, name, strict, imports, names: [call, name, param ?? call] };
+  return {
+    ...layout,
+    syntax,
+    call,
+    isArrow,
+    param,
+    library,
+    name,
+    strict,
+    imports,
+    names: [call, name, param ?? call],
+  };
 }
 
 function layoutOf(program, source) {
@@ -66,7 +77,8 @@ function bindings(program) {
       const { module, member } = required(init);
       if (!module) continue;
       if (id.type === 'Identifier') bound.set(id.name, { module, name: member ?? 'default' });
-      else for (const p of id.properties ?? []) if (p.value?.name) bound.set(p.value.name, { module, name: p.key.name });
+      else
+        for (const p of id.properties ?? []) if (p.value?.name) bound.set(p.value.name, { module, name: p.key.name });
     }
   }
   return bound;
@@ -134,7 +146,8 @@ function mostly(values) {
 /** The statement that brings in a name and nothing else, as it stands in the file. */
 function own(program, source, name) {
   const found = program.body.find((node) => {
-    if (node.type === 'ImportDeclaration') return node.specifiers.length === 1 && node.specifiers[0].local.name === name;
+    if (node.type === 'ImportDeclaration')
+      return node.specifiers.length === 1 && node.specifiers[0].local.name === name;
     return (
       node.type === 'VariableDeclaration' &&
       node.declarations.length === 1 &&

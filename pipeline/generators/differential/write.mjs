@@ -83,7 +83,9 @@ export class Writer {
   #isTakenApart({ k, of, name }) {
     const local = k === 'get' && of.k === 'export' && of.name === 'default' && this.style.naming.get(of.file)?.local;
     if (!local || local.has('default')) return false;
-    return local.has(name) || (this.style.syntax === 'require' && /^[A-Za-z_$][\w$]*$/.test(name) && !RESERVED.test(name));
+    return (
+      local.has(name) || (this.style.syntax === 'require' && /^[A-Za-z_$][\w$]*$/.test(name) && !RESERVED.test(name))
+    );
   }
 
   /** How the tests name a module, seen from where the new ones will stand. */
