@@ -89,7 +89,7 @@ def search(
     parser: Path,
     node: str = "node",
     seed: int = 1,
-    budget: float = 20.0,
+    budget: float = 60.0,
     workers: int = 1,
     timeout: float = 600.0,
 ) -> SearchReply:
@@ -97,7 +97,7 @@ def search(
 
     root: the project's root in a worktree in which `scope.mutate` are the instrumented files. sources: file → original
     text. tests: the existing test files, whose calls are where the search starts. parser: the entry of @babel/parser.
-    budget: seconds for one file; timeout: for all. Whatever the program does is an outcome, never an exception.
+    budget: the most seconds of CPU for one file, which has less where it has few survivors; timeout: for all. Whatever the program does is an outcome, never an exception.
     """
     if not mutants:
         return SearchReply(Outcome.OK)
