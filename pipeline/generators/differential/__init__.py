@@ -97,7 +97,8 @@ def search(
 
     root: the project's root in a worktree in which `scope.mutate` are the instrumented files. sources: file → original
     text. tests: the existing test files, whose calls are where the search starts. parser: the entry of @babel/parser.
-    budget: the most seconds of CPU for one file, which has less where it has few survivors; timeout: for all. Whatever the program does is an outcome, never an exception.
+    budget: seconds of CPU for one file at the most, fewer where few survive; timeout: for all. Whatever the program does
+    is an outcome, never an exception.
     """
     if not mutants:
         return SearchReply(Outcome.OK)
