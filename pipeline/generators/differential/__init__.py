@@ -97,7 +97,7 @@ def search(
 
     root: the project's root in a worktree in which `scope.mutate` are the instrumented files. sources: file → original
     text. tests: the existing test files, whose calls are where the search starts. parser: the entry of @babel/parser.
-    budget: seconds of CPU for one file at the most, fewer where few survive; timeout: for all. Whatever the program does
+    budget: most seconds of CPU for one file, fewer where few survive; timeout: for all. Whatever the program does
     is an outcome, never an exception.
     """
     if not mutants:
