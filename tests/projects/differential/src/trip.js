@@ -3,7 +3,7 @@ export class Trip {
   #deal = null;
 
   book(seats) {
-    this.#seats += seats;
+    this.#seats += Math.abs(seats);
   }
 
   cancel(seats) {
