@@ -211,7 +211,9 @@ export class Expressions {
       a.type === 'SpreadElement' ? this.spreadItems(a.argument) : [this.expr(a)],
     );
     const fn = this.expr(node.callee);
-    return wholeList(node, fn) ?? call(fn, args);
+    // A function bound for `throws`, or called with another `this`, is what a test calls.
+    const isBound = fn.k === 'get' && /^(bind|call)$/.test(fn.name) && (fn.of.k === 'export' || fn.of.k === 'get');
+    return isBound ? call(fn.of, args.slice(1)) : (wholeList(node, fn) ?? call(fn, args));
   }
 
   /** A helper's call, read as its body with the arguments in place. */

@@ -78,7 +78,9 @@ export class Recorder {
     return proxy;
   }
 
-  #member(target, key, expr) {
+  #member(target, key, expr, proxy) {
+    if (typeof target === 'function' && key === 'bind') return (_, ...first) => (...rest) => proxy(...first, ...rest);
+    if (typeof target === 'function' && key === 'call' && !this.#inside) return (_, ...args) => proxy(...args);
     const value = Reflect.get(target, key, target);
     if (typeof key !== 'string' || key === 'prototype' || key === 'constructor' || this.#inside) return value;
     const descriptor = Object.getOwnPropertyDescriptor(target, key);
