@@ -58,19 +58,22 @@ class Priorities:
         self._queues: dict[str, tuple[float, int]] = {}  # by path; and how many tasks had ended then
         self._until: float | None = None  # as above, of all together
         self._over: set[str] = set()
-        self.ends = 0  # of tasks, so far
+        self.ends = 0  # that may have changed the order
 
     def ended(self, name: str, seconds: float | None) -> None:
         """A task has ended: its locks are wanted no more, and its duration teaches (None: it did not run)."""
-        self._left.clear()
         self._until = None
-        self.ends += 1
         self._over.add(name)
         work = self._plan.get(name)
         if work is None:
             return
+        shared = any(len(self._wanted[path]) > 1 for path in work.locks)
         for path in work.locks:
             self._wanted[path].discard(name)
+        if seconds is None and not shared:
+            return  # nothing is learned of the others: 10,000 tasks that are up to date change no order
+        self._left.clear()
+        self.ends += 1
         if seconds is not None:
             for seen in (self._seen[work.kind], self._of_scope[work.scope][work.kind]):
                 seen.actual += seconds
