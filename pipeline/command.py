@@ -76,7 +76,7 @@ class List(cmd_list.List):  # type: ignore[misc]
     def _keep(self, said: str) -> None:
         hosts = (getattr(action, "host", None) for task in self.task_list for action in task.actions)
         host = next(filter(None, hosts), None)
-        if host is not None:
+        if hasattr(host, "listed"):
             host.listed(said)
 
 

@@ -10,5 +10,4 @@ from pipeline import limits
 
 def of_run(options: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """doit's own, with -n as `limits.slots` reads it."""
-    more = {"type": limits.slots, "help": "slots of validation: a number, `cpu`, or 75% of the cores"}
-    return tuple({**each, **(more if each["name"] == "num_process" else {})} for each in options)
+    return tuple({**each, "type": limits.slots} if each["name"] == "num_process" else dict(each) for each in options)

@@ -13,7 +13,7 @@ import pytest
 from doit import cmd_run
 from doit.doit_cmd import DoitMain
 
-from pipeline.command import Run
+from pipeline.command import List, Run
 
 # One process for all command lines of a case, and a fork of it for each: most of a run's time is the import of doit.
 OURS = """
@@ -198,11 +198,13 @@ def test_a_dodo_without_pools_runs_as_in_doit(case: str, tmp_path: Path) -> None
         assert shown((ours / "log").read_text(), ours, "") == shown((stock / "log").read_text(), stock, "")
 
 
-def test_the_entry_point_replaces_doits_run_and_nothing_else() -> None:
+def test_the_entry_points_replace_doits_run_and_list_and_nothing_else() -> None:
     commands = DoitMain().get_cmds()
-    assert commands.get_plugin("run") is Run
-    assert {name for name in commands if commands.get_plugin(name).__module__.startswith("pipeline")} == {"run"}
+    assert (commands.get_plugin("run"), commands.get_plugin("list")) == (Run, List)
+    assert {name for name in commands if commands.get_plugin(name).__module__.startswith("pipeline")} == {"run", "list"}
 
 
 def test_its_options_are_doits() -> None:
-    assert Run.cmd_options == cmd_run.Run.cmd_options
+    for ours, theirs in zip(Run.cmd_options, cmd_run.Run.cmd_options, strict=True):
+        assert {**ours, "type": None} == {**theirs, "type": None}
+        assert ours["type"] is theirs["type"] or (ours["name"], ours["type"]("3")) == ("num_process", 3)
