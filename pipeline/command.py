@@ -76,8 +76,8 @@ class List(cmd_list.List):  # type: ignore[misc]
     def _keep(self, said: str) -> None:
         hosts = (getattr(action, "host", None) for task in self.task_list for action in task.actions)
         host = next(filter(None, hosts), None)
-        if hasattr(host, "listed"):
-            host.listed(said)
+        if (keep := getattr(host, "listed", None)) is not None:
+            keep(said)
 
 
 def _home(note: str, command: Any) -> Path | None:

@@ -75,7 +75,11 @@ def _below(folder: str) -> list[str]:
 def _state(root: Path, words: Sequence[str] | None, files: Sequence[str], git: bool) -> str:
     parts: list[object] = [words, [os.environ.get(name) for name in VARIABLES]]
     for path in files:
-        stat = os.stat(path)  # noqa: PTH116
+        try:
+            stat = os.stat(path)  # noqa: PTH116
+        except FileNotFoundError:  # `doit list` needs no output of a task
+            parts.append((path, None))
+            continue
         # The time of the last change cannot be set: an edit that keeps the time and the size has another.
         parts.append((path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino))
     for args in GIT if git else ():
