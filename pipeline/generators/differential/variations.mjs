@@ -102,7 +102,8 @@ export class Variations extends Sequences {
   hollow(program) {
     return sites(program, this).flatMap(({ expr, put }) => {
       if (expr.k === 'record' || expr.k === 'list') return [put(expr.k === 'list' ? list([]) : record([]))];
-      if (expr.k === 'lit' && typeof expr.v === 'string') return [put(list([expr]))];
+      // Where a module keeps what it was given, a list that reads as its one item would be taken for it later on.
+      if (expr.k === 'lit' && typeof expr.v === 'string') return this.knowledge.keepsState ? [] : [put(list([expr]))];
       if (expr.k !== 'call' && expr.k !== 'new') return [];
       return expr.args.map((_, i) => put({ ...expr, args: expr.args.slice(0, expr.args.length - 1 - i) }));
     });
