@@ -11,20 +11,20 @@ from doit import cmd_list, cmd_run
 from doit.cmdparse import CmdParseError
 from doit.doit_cmd import _CMDLINE_VARS
 
-from pipeline import options
+from pipeline import limits
 
 
 class Run(cmd_run.Run):  # type: ignore[misc]
     """doit's run, in lanes where the selected tasks have pools (runner.py)."""
 
     name = "run"
-    cmd_options = options.of_run(cmd_run.Run.cmd_options)
 
     def __init__(self, **kwargs: Any) -> None:
         self._made_with = kwargs
         super().__init__(**kwargs)
 
     def parse_execute(self, in_args: list[str]) -> int:
+        in_args = limits.counted(in_args)
         said = self._unchanged(in_args)
         if said is not None:
             sys.stdout.write(f"{said}\n")

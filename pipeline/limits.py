@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 MEMORY = "DOIT_MUTATE_MEMORY"
@@ -28,13 +28,26 @@ def cores() -> int:
     return found
 
 
-def slots(text: str) -> int:
-    """What -n says: a number, `cpu`, or a share of the cores such as 75%. Raises ValueError."""
+def slots(text: str) -> int | None:
+    """What `cpu`, or a share of the cores such as 75%, comes to; None for all else."""
     if text == "cpu":
         return cores()
     if text.endswith("%") and text[:-1].isdecimal():
         return max(1, cores() * int(text[:-1]) // 100)
-    return int(text)
+    return None
+
+
+def counted(words: Sequence[str]) -> list[str]:
+    """A command line with -n cpu and -n 75% as doit takes them: as numbers."""
+    found = list(words)
+    for index, word in enumerate(found):
+        option = next((each for each in ("--process=", "-n") if word.startswith(each)), "")
+        if option and (number := slots(word[len(option) :])) is not None:
+            found[index] = f"{option}{number}"
+        elif word in ("-n", "--process") and index + 1 < len(found):
+            number = slots(found[index + 1])
+            found[index + 1] = found[index + 1] if number is None else str(number)
+    return found
 
 
 def memory() -> tuple[int, str]:

@@ -21,7 +21,7 @@ from doit.control import TaskControl
 from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
-from pipeline import limits, live, options, process, schedule, telling
+from pipeline import limits, live, process, schedule, telling
 from pipeline.action import Refusal, Step, check_pool, meta
 from pipeline.host import Host, RunInfo, in_the_way
 from pipeline.lanes import LanesRunner
@@ -38,7 +38,6 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     """doit's run; with lanes where the selected tasks have pools."""
 
     name = "run"
-    cmd_options = options.of_run(cmd_run.Run.cmd_options)
 
     def execute(self, params: Any, args: list[str]) -> int:
         # `-n 0` is doit's default as well: only the parser knows whether somebody said it.

@@ -116,11 +116,11 @@ def test_a_control_group_is_a_limit_whichever_version_it_has(tmp_path: Path, mon
     (tmp_path / "deep/cpu.max").write_text("150000 100000\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8))
     assert limits.cores() == 2
-    assert (limits.slots("cpu"), limits.slots("75%"), limits.slots("10%"), limits.slots("3")) == (2, 1, 1, 3)
+    assert (limits.slots("cpu"), limits.slots("75%"), limits.slots("10%"), limits.slots("3")) == (2, 1, 1, None)
     monkeypatch.setattr(limits, "_own_groups", lambda _: iter([]))
     assert (limits.slots("cpu"), limits.slots("75%")) == (8, 6)
-    with pytest.raises(ValueError, match="invalid literal"):
-        limits.slots("many")
+    words = ["-n", "cpu", "-n75%", "--process=cpu", "--process", "50%", "-n", "many", "cpu", "-n"]
+    assert limits.counted(words) == ["-n", "8", "-n6", "--process=8", "--process", "4", "-n", "many", "cpu", "-n"]
 
 
 def test_dash_n_means_what_it_says(tmp_path: Path) -> None:
