@@ -27,7 +27,7 @@ from pipeline.engines import Measured
 from pipeline.engines.stryker_net import StrykerNet, dotnet
 from pipeline.measuring import Baseline
 from pipeline.model import EngineConfig, Scope
-from pipeline.mutants import is_survivor
+from pipeline.mutants import Status, is_survivor
 from pipeline.results import Candidates, Outcome, Proofs, load
 from pipeline.sandbox import Sandbox
 from pipeline.sandbox import missing as no_sandbox
@@ -465,7 +465,10 @@ def test_two_runs_in_one_checkout_are_caught(tmp_path: Path, short: Path, monkey
     for thread in threads:
         thread.join()
     caught = (Outcome.HOLLOW_REPORT, Outcome.UNVERIFIED, Outcome.NO_KILLS, Outcome.CRASHED, Outcome.BUILD_ERROR)
-    assert any(m.outcome in caught for m in found), [(m.outcome, Counter(x.status for x in m.mutants)) for m in found]
+    told = [(m.outcome, m.detail, Counter(x.status for x in m.mutants)) for m in found]
+    assert any(outcome in caught for outcome, *_ in told), told
+    alone = Counter({Status.KILLED: 6, Status.SURVIVED: 5, Status.COMPILE_ERROR: 2, Status.IGNORED: 1})
+    assert all(counts == alone for outcome, _, counts in told if outcome is Outcome.OK), told
 
 
 @long

@@ -120,7 +120,7 @@ class Group:
         for scope in scopes:
             found = found_of[scope.name]
             if not isinstance(found, stryker.Run):
-                measured[scope.name] = found
+                measured[scope.name] = _contradicted(found)
             elif id(found) not in true:
                 detail = "the assembly that was tested does not do what the report says"
                 measured[scope.name] = Measured(Outcome.UNVERIFIED, detail)
@@ -201,6 +201,14 @@ class Group:
             doubtful=self.pair.tests.runner == "mtp",
             fresh=bool(run.mutated),
         )
+
+
+def _contradicted(found: Measured) -> Measured:
+    """What Stryker says of tests that have just passed in a copy of their own."""
+    if found.outcome is not Outcome.TESTS_FAIL_FIRST:
+        return found
+    why = "they pass by themselves: does something else work in this folder, or do they get in each other's way there?"
+    return attrs.evolve(found, outcome=Outcome.UNVERIFIED, detail=f"{found.detail}\n{why}")
 
 
 def measured(
