@@ -98,16 +98,34 @@ def test_a_project_is_driven_in_its_own_runner_and_the_tests_stand_as_its_own_do
     name: str, tmp_path: Path, packages: Path
 ) -> None:
     world = project(name, tmp_path, packages)
+    suffix = typed(world) if name == "vitest" else ".js"
+    source, write = f"src/sizes{suffix}", WRITE.replace(".js", suffix)
     done = world.doit("-n", "2", "mutate")
-    assert done.ending("src/sizes.js") == "landed", done.both
-    assert "3 → 0" in done.out and "confirm:src/sizes.js: 0 survivors" in done.out
-    text = world.on_branch(WRITE) or ""
+    assert done.ending(source) == "landed", done.both
+    assert "3 → 0" in done.out and f"confirm:{source}: 0 survivors" in done.out
+    text = world.on_branch(write) or ""
     (mark,) = [line for line in text.splitlines() if line.startswith("// Pins what the code does today")]
     assert text.replace(mark, "{mark}") == LANDED[name]
     if (world.root / ".prettierrc").exists():
         world.write(WRITE, text)
         prettier = [str(world.root / "node_modules/.bin/prettier"), "--check", WRITE]
         assert subprocess.run(prettier, cwd=world.root, capture_output=True, check=False).returncode == 0
+
+
+def typed(world: World) -> str:
+    """Make it TypeScript, of which vitest has the types taken out by a program of its own."""
+    for path in ("src/sizes", "test/sizes.test"):
+        world.git("mv", f"{path}.js", f"{path}.ts")
+    world.edit("src/sizes.ts", "(n, ", "(n: number, ")
+    world.edit(
+        "test/sizes.test.ts",
+        "it('is big above the least', () =>",
+        "it.each([[5]])('is big above the least: %s', (n) =>",
+    )
+    world.edit("test/sizes.test.ts", "size(5)", "size(n)")
+    world.write("tasks.yaml", world.read("tasks.yaml").replace(".js", ".ts"))
+    world.commit("typed")
+    return ".ts"
 
 
 def project(name: str, place: Path, packages: Path) -> World:

@@ -1,5 +1,6 @@
 // vitest, as a library. Its tests run in a thread of its own, which has the guard and the switch by way of a setup file
 // (vitest_setup.mjs) and leaves what it saw in the tests' and the file's `meta`; outcomes are read from its state here.
+import child_process from 'node:child_process';
 import module from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +19,7 @@ export async function run(session) {
       super(file, { ...options, resourceLimits: { codeRangeSizeMb: CODE_MB, ...options?.resourceLimits } });
     }
   };
+  const programs = startedHere();
   module.syncBuiltinESMExports();
   const { require, root, scratch, shuffle, only, answer } = session;
   const { createVitest } = await import(entryOf(require, 'vitest', './node'));
@@ -76,7 +78,27 @@ export async function run(session) {
   for (const error of vitest.state.getUnhandledErrors()) answer.error ??= `outside of a test: ${error?.stack ?? error}`;
   if (session.record) answer.loaded = [...loaded(vitest, session)].sort();
   await vitest.close();
+  await Promise.all(programs.map(ended));
   session.finish();
+}
+
+// Vite keeps esbuild as a program of its own, which would be taken for one that the tests have left. Theirs are started
+// in their thread, which has a `child_process` of its own.
+function startedHere() {
+  const { spawn } = child_process;
+  const programs = [];
+  child_process.spawn = (...args) => {
+    const program = spawn(...args);
+    programs.push(program);
+    return program;
+  };
+  return programs;
+}
+
+function ended(program) {
+  if (program.exitCode !== null || program.signalCode !== null) return null;
+  program.ref();
+  return new Promise((done) => program.once('exit', done) && program.kill('SIGKILL'));
 }
 
 const literal = (title) => title.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');

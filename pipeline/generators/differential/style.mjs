@@ -95,12 +95,21 @@ export function required(init) {
 function testsIn(program, bound) {
   const found = [];
   for (const [node] of nodes(program)) {
-    const name = node.type === 'CallExpression' ? node.callee.name : null;
+    const name = node.type === 'CallExpression' ? makerOf(node.callee) : null;
     if (!name || !(CALLS.test(name) || GIVEN[bound.get(name)?.module])) continue;
     const fn = node.arguments.find(isFunction);
     if (fn) found.push({ name, fn });
   }
   return found;
+}
+
+/** The name at the root of what is called: of `test`, `test.only` and `test.each(rows)` it is `test`. */
+function makerOf(callee) {
+  if (callee.type === 'MemberExpression')
+    return /^(describe|suite|before|after)/.test(callee.property.name) ? null : makerOf(callee.object);
+  if (callee.type === 'CallExpression') return makerOf(callee.callee);
+  if (callee.type === 'TaggedTemplateExpression') return makerOf(callee.tag);
+  return callee.name ?? null;
 }
 
 /** What the tests assert with: whichever they call most. */
