@@ -64,6 +64,19 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
     assert "two documents" in driven.doit("report", "--json", "--junit", code=1).both
     assert "s with validation 1, generation 3;" in driven.doit("report", "--what-if", "n=1,generation=3").out
     assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=1).both
+    assert "'foo=3' is no such thing" in driven.doit("report", "--what-if", "foo=3", code=1).both
+
+    told = driven.doit("report").out.splitlines()
+    at = next(
+        number
+        for number, line in enumerate(told)
+        if line.split() == ["at", "work", "slots", "together", "by", "the", "clock"]
+    )
+    lane, slots, _, clock, _ = told[at + 1].split()
+    (none,) = [line.split()[1] for line in told[at:] if line.startswith("none ")]
+    worked = [row["seconds"] for row in figures["lanes"][0]["rows"] if row["sort"] not in ("wait", "idle")]
+    assert lane == figures["lanes"][0]["name"] and float(slots) == pytest.approx(sum(worked), abs=0.06)
+    assert float(clock) <= float(slots) + 0.1 and float(clock) + float(none) == pytest.approx(wall, abs=0.11)
 
 
 def test_what_a_run_will_cost_is_told_from_what_runs_have_cost(driven: World) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import attrs
-from doit import get_var
+from doit.doit_cmd import _CMDLINE_VARS
 
 from pipeline.model import VALIDATION
 from pipeline.reports import changes, endings, figures, machine, page, summary, times, whole
@@ -15,6 +15,7 @@ from pipeline.reports.asked import FORMS, Asked
 from pipeline.reports.past import Past, no_collection
 from pipeline.reports.tables import table
 from pipeline.session import Session
+from pipeline.telling import visible
 
 
 class Wrong(Exception):
@@ -55,14 +56,15 @@ def _answer(session: Session, asked: Asked) -> int:
 
 def _plain(session: Session, check: bool) -> int:
     past = Past(session)
-    print(changes.text_of_all(session, past, summary.all_outcomes(session), changes.all_outcomes(session)))
+    text = changes.text_of_all(session, past, summary.all_outcomes(session), changes.all_outcomes(session))
+    print(visible(text))
     if past.figures is not None:
-        print("", *times.text(past.figures), sep="\n")
+        print("", *map(visible, times.text(past.figures)), sep="\n")
     print("", page.write(session, past), sep="\n")
     if not check:
         return 0
     said, good = endings.of_last_run(session, past)
-    print("", *said, sep="\n")
+    print("", *map(visible, said), sep="\n")
     return 0 if good else 1
 
 
@@ -81,7 +83,7 @@ def _what_if(session: Session) -> str:
 
 def _caps(pools: Mapping[str, str]) -> dict[str, int]:
     """pools: what each is called on the command line -> its name. doit takes NAME=VALUE there for a variable."""
-    said = ",".join(f"{name}={value}" for name in pools if (value := get_var(name)) is not None)
+    said = ",".join(f"{name}={value}" for name, value in (_CMDLINE_VARS or {}).items())
     caps = {}
     for part in said.split(","):
         name, _, value = (each.strip() for each in part.partition("="))

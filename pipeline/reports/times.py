@@ -19,16 +19,25 @@ def text(figures: Figures) -> list[str]:
         said.append(f"{lane.name}: {lane.slots} slots × {figures.wall:.1f} s = {lane.seconds:.1f} s")
         said += table(list(_shown(lane.rows, lane.seconds)), left=(2, 3))
         said.append("")
-    together = sorted(figures.together.items(), key=lambda item: -item[1])
-    said.append("at work by the clock: " + ", ".join(f"{lanes} {seconds:.1f} s" for lanes, seconds in together))
-    if figures.agents:
-        said.append(
-            f"agents and models: {figures.agents / 60:.1f} min of work in {figures.wall / 60:.1f} min by the clock"
-        )
+    said += _clocks(figures)
     said += ["", *_scopes(figures.scopes)]
     if figures.spent:
         said += ["", *_tokens(figures.spent)]
     return [*said, "", *shares(figures.shares), *verdict(figures.verdict, figures.shares)]
+
+
+def _clocks(figures: Figures) -> list[str]:
+    """What all slots of a lane worked, added up, and for how long any of them did."""
+    rows = [["at work", "slots together", "by the clock"]]
+    for lane in figures.lanes:
+        slots = sum(row.seconds for row in lane.rows if row.sort not in ("wait", "idle"))
+        clock = sum(seconds for lanes, seconds in figures.together.items() if lane.name in lanes.split(" + "))
+        rows.append([lane.name, f"{slots:.1f} s", f"{clock:.1f} s"])
+    if len(figures.lanes) > 1:
+        both = sum(seconds for lanes, seconds in figures.together.items() if " + " in lanes)
+        rows.append(["more than one lane", "", f"{both:.1f} s"])
+    rows.append(["none", "", f"{figures.together.get('none', 0.0):.1f} s"])
+    return table(rows, left=(0,))
 
 
 def _killed(figures: Figures) -> str:
