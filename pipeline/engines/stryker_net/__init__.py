@@ -86,7 +86,12 @@ class StrykerNet:
             except EngineError as error:
                 measured[scope.name] = Measured(error.outcome, str(error))
         for pair, some in groups.items():
-            measured |= baseline.measured(self.config, self.builds, self.hosts, root, known, pair, some, workers, log)
+            try:
+                measured |= baseline.measured(
+                    self.config, self.builds, self.hosts, root, known, pair, some, workers, log
+                )
+            except EngineError as error:
+                measured |= {scope.name: Measured(error.outcome, str(error)) for scope in some}
         return measured
 
     # -- test

@@ -126,9 +126,12 @@ def _adapters(stage: Path) -> Sequence[Path]:
 
 def _framework(root: Path, config: Path) -> Path:
     """The folder of the oldest installed runtime that the tests may run on. Raises EngineError."""
-    options = json.loads(config.read_text(encoding="utf-8-sig"))["runtimeOptions"]
-    named = [options["framework"]] if "framework" in options else options["frameworks"]
-    wanted = min(int(f["version"].partition(".")[0]) for f in named)
+    try:
+        options = json.loads(config.read_text(encoding="utf-8-sig"))["runtimeOptions"]
+        named = [options["framework"]] if "framework" in options else options["frameworks"]
+        wanted = min(int(f["version"].partition(".")[0]) for f in named)
+    except (OSError, ValueError, LookupError, TypeError) as error:  # something else writes in this folder
+        raise EngineError(f"{config.name}, as it was built, cannot be read: {error}", Outcome.CRASHED) from None
     there = (dotnet.sdk_folder(root).parent.parent / "shared/Microsoft.NETCore.App").iterdir()
     versions = sorted((tuple(map(int, re.findall(r"\d+", p.name)[:3])), p) for p in there if p.name[:1].isdigit())
     fitting = [path for version, path in versions if version[0] >= wanted]

@@ -17,7 +17,7 @@ const PARENTS = 3; // programs varied at once
 const SOLVED = 8; // programs that get the strings of one pattern
 const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
 const TIRED = 150; // programs that reach a mutant before it rests
-const REST = 0.75; // of the batches that are spent on others
+const REST = 0.5; // of the batches that are spent on others
 const ASKED_MS = 50;
 
 export class Exploration extends Learned {
