@@ -416,8 +416,16 @@ def schema_of(type_: Any) -> dict[str, Any]:
     return {
         **({"description": described} if described else {}),
         "type": "object",
-        "properties": {field.name.rstrip("_"): schema_of(field.type) for field in fields},
+        "properties": {field.name.rstrip("_"): _of_field(field) for field in fields},
         "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],
         "additionalProperties": False,
         **getattr(type_, "RULES", {}),
     }
+
+
+def _of_field(field: Any) -> dict[str, Any]:
+    """What has no default is always there, as null too where its type says so; what has one is left out instead."""
+    schema, inner = schema_of(field.type), getattr(field.type, "__origin__", None)
+    if field.default is not attrs.NOTHING or type(None) not in typing.get_args(inner):
+        return schema
+    return {**{k: v for k, v in schema.items() if k != "type"}, "type": [schema["type"], "null"]}

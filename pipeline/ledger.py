@@ -34,7 +34,7 @@ def _ends_line(file: Any) -> bool:
 
 
 def events(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The events of a ledger, oldest first. A line that is not one (torn by a kill) is passed over."""
+    """The events of a ledger, oldest first. A line that is not one (torn by a kill), or of no run, is passed over."""
     try:
         with path.open("rb") as file:
             for line in file:
@@ -42,7 +42,7 @@ def events(path: Path) -> Iterator[Mapping[str, Any]]:
                     event = orjson.loads(line)
                 except ValueError:
                     continue
-                if type(event) is dict and "event" in event:
+                if type(event) is dict and "event" in event and "run" in event:
                     yield event
     except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
         return

@@ -75,7 +75,7 @@ class Session:
         self._lock = threading.RLock()
         self._worktrees: Worktrees | None = None  # while it is open
         self._branch: Branch | None = None
-        self._tokens, self._cost = 0, 0.0  # of the calls for tests
+        self._tokens, self._cost, self._untold = 0, 0.0, 0  # of the calls for tests; those that no envelope tells of
         self._kills = 0  # of this run
 
     # -- what the plan stands on
@@ -414,6 +414,7 @@ class Session:
         said.append(f"{self._tokens:,}{most} tokens" if self._tokens or most else "")
         most = f" of {budget.cost:.2f}" if budget.cost else ""
         said.append(f"{self._cost:.2f}{most} USD" if self._cost or most else "")
+        said.append(f"{self._untold} calls not measured" if self._untold else "")
         return [each for each in said if each]
 
     def record(self, event: Mapping[str, object]) -> None:
@@ -428,8 +429,11 @@ class Session:
         """One call to a model, as the provider's envelope accounts for it."""
         self.tell("call", **fields)
         tokens = fields.get("tokens")
-        if tokens and "round" in fields and not fields.get("recovered"):  # for tests, and paid in this run
-            with self._lock:
+        if "round" not in fields or fields.get("recovered"):
+            return  # not for tests, or paid by another run
+        with self._lock:
+            self._untold += not tokens or tokens["source"] != "envelope"
+            if tokens:
                 self._tokens += tokens["fresh_input"] + tokens["cache_write"] + tokens["output"]
                 self._cost += tokens["cost"] or 0.0
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 from conftest import World
+from test_models import KILLS, says
 
 from pipeline.reports import machine
 
@@ -77,6 +79,52 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
     worked = [row["seconds"] for row in figures["lanes"][0]["rows"] if row["sort"] not in ("wait", "idle")]
     assert lane == figures["lanes"][0]["name"] and float(slots) == pytest.approx(sum(worked), abs=0.06)
     assert float(clock) <= float(slots) + 0.1 and float(clock) + float(none) == pytest.approx(wall, abs=0.11)
+
+
+def test_where_a_call_was_not_measured_no_sum_leaves_it_out_and_a_document_says_with_its_status_who_is_needed(
+    driven: World,
+) -> None:
+    driven.use_claude(rounds=2)
+    driven.script([{"match": "*", "special": "not-json", "times": 1}, says(KILLS)])
+    done = driven.doit("-n", "2", "mutate", code=1)
+    calls = driven.events("call")
+    measured = [e for e in calls if e["tokens"]["source"] == "envelope"]
+    assert 0 < len(measured) < len(calls)
+    row = next(line for line in done.out.splitlines() if re.match(r"all\s", line))
+    assert re.split(r"\s{2,}", row)[-2] == "not measured"
+    said = driven.doit("report").out
+    untold = len(calls) - len(measured)
+    assert f"tokens a kill: not measured, for the envelopes of {untold} calls do not say theirs" in said
+    assert "-0.0" not in said
+    ran = driven.doit("report", "--json", "--check", code=1)
+    told = json.loads(ran.out)  # what is wrong stands beside it
+    jsonschema.validate(told, machine.schema())
+    first, last = told["runs"]
+    assert (first["tokens"], last["tokens"], last["cost"]) == (0, None, None)
+    assert "src/label.js: failed" in ran.err
+    of_all = driven.doit("report", "--since", "2", "--check", code=1).out.splitlines()[-1]
+    assert of_all.count("not measured") == 2
+    assert "two documents" in driven.doit("report", "--markdown", "--what-if", "n=2", code=1).both
+
+
+def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_the_ledger(driven: World) -> None:
+    ledger = driven.root / "cache/ledger.jsonl"
+    *kept, _ = ledger.read_text().splitlines()
+    strange = ['{"event": "of another kind", "run": "1"}', '{"event": "of no run"}', "[]", '{"event": "attem']
+    ledger.write_text("\n".join([kept[0], *strange[:3], *kept[1:], strange[3]]))
+    told = json.loads(driven.doit("report", "--json").out)
+    jsonschema.validate(told, machine.schema())
+    assert told["figures"]["killed"]
+    run = next(each for each in told["runs"] if each["tasks"])
+    assert run["ended"] is None and run["seen"] == told["figures"]["end"]
+    assert "it was killed, or is running" in driven.doit("report").out
+    (row,) = [line for line in driven.doit("report", "--since", run["run"]).out.splitlines() if run["run"] in line]
+    assert f" {(run['seen'] - run['started']) / 60:.1f} " in row and "killed, or running" in row
+
+
+def test_what_a_comment_shows_of_names_is_text() -> None:
+    wild = "a|b <img src=x>_c_*d*`e`[f](g)&lt;\n~h~"
+    assert machine._cell(wild) == r"a\|b &lt;img src=x>\_c\_\*d\*\`e\`\[f\](g)&amp;lt; \~h\~"
 
 
 def test_what_a_run_will_cost_is_told_from_what_runs_have_cost(driven: World) -> None:

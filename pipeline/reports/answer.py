@@ -33,39 +33,38 @@ def answer(session: Session, asked: Asked) -> int:
 
 
 def _answer(session: Session, asked: Asked) -> int:
-    forms = [name for name in FORMS if getattr(asked, name)]
+    forms = [name.replace("_", "-") for name in (*FORMS, "what_if") if getattr(asked, name)]
     if len(forms) > 1:
         raise Wrong(f"--{forms[0]} and --{forms[1]} are two documents: ask for one of them")
     if asked.what_if:
         print(_what_if(session))
         return 0
+    past = Past(session, replayed=asked.json or not forms)
     if asked.elements:
         print(json.dumps(machine.elements(session), ensure_ascii=False))
-        return 0
-    if not forms and asked.since:
-        print("\n".join(_runs(_since(tuple(whole.runs(Past(session).events)), asked.since))))
-        return 0
-    if forms:
-        report = whole.of(session, Past(session, replayed=asked.json))
+    elif not forms and asked.since:
+        print("\n".join(_runs(_since(tuple(whole.runs(past.events)), asked.since))))
+    elif forms:
+        report = whole.of(session, past)
         report = attrs.evolve(report, runs=_since(report.runs, asked.since))
         as_text = {"json": machine.as_json, "markdown": machine.as_markdown, "junit": machine.as_junit}[forms[0]]
         print(as_text(report).rstrip("\n"))
+    else:
+        _plain(session, past)
+    if not asked.check:
         return 0
-    return _plain(session, asked.check)
+    said, good = endings.of_last_run(session, past)
+    document = bool(forms or asked.since)  # which nothing else may stand in
+    print(*([] if document else [""]), *map(visible, said), sep="\n", file=sys.stderr if document else sys.stdout)
+    return 0 if good else 1
 
 
-def _plain(session: Session, check: bool) -> int:
-    past = Past(session)
+def _plain(session: Session, past: Past) -> None:
     text = changes.text_of_all(session, past, summary.all_outcomes(session), changes.all_outcomes(session))
     print(visible(text))
     if past.figures is not None:
         print("", *map(visible, times.text(past.figures)), sep="\n")
     print("", page.write(session, past), sep="\n")
-    if not check:
-        return 0
-    said, good = endings.of_last_run(session, past)
-    print("", *map(visible, said), sep="\n")
-    return 0 if good else 1
 
 
 def _what_if(session: Session) -> str:
@@ -107,22 +106,29 @@ def _since(runs: Sequence[whole.Run], since: str) -> tuple[whole.Run, ...]:
 def _runs(runs: Sequence[whole.Run]) -> list[str]:
     rows = [["run", "minutes", "tasks", "tokens", "USD", "landed", "survivors", "honest %", "exit"]]
     for run in runs:
-        minutes = "" if run.started is None or run.ended is None else f"{(run.ended - run.started) / 60:.1f}"
+        minutes = "not measured" if run.minutes is None else f"{run.minutes:.1f}"
         rows.append(
             [
-                run.run, minutes, str(run.tasks), f"{run.tokens:,}", _cost(run.cost), str(run.landed),
+                run.run, minutes, str(run.tasks), _tokens(run.tokens), _cost(run.cost), str(run.landed),
                 "" if run.survivors is None else str(run.survivors), "" if run.honest is None else f"{run.honest:.1f}",
                 "killed, or running" if run.status is None else str(run.status),
             ]
         )  # fmt: skip
-    costs = [run.cost for run in runs]
-    cost = None if None in costs else sum(each for each in costs if each is not None)
-    whole_minutes = sum(
-        (run.ended - run.started) / 60 for run in runs if run.started is not None and run.ended is not None
-    )
-    tasks, tokens = sum(run.tasks for run in runs), sum(run.tokens for run in runs)
-    rows.append(["all", f"{whole_minutes:.1f}", str(tasks), f"{tokens:,}", _cost(cost), "", "", "", ""])
+    minutes_of_all = _sum([run.minutes for run in runs])
+    minutes = "not measured" if minutes_of_all is None else f"{minutes_of_all:.1f}"
+    tokens, cost = _sum([run.tokens for run in runs]), _sum([run.cost for run in runs])
+    rows.append(["all", minutes, str(sum(run.tasks for run in runs)), _tokens(tokens), _cost(cost), "", "", "", ""])
     return table(rows)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """A sum that leaves some out is none."""
+    known = [each for each in values if each is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _tokens(tokens: float | None) -> str:
+    return "not measured" if tokens is None else f"{tokens:,.0f}"
 
 
 def _cost(cost: float | None) -> str:

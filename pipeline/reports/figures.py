@@ -147,6 +147,14 @@ def _rows(sums: Mapping[What, float]) -> tuple[Row, ...]:
 # -- tokens
 
 
+def paid(call: Event) -> int | None:
+    """Tokens of one call: fresh input, cache write and output. None where no envelope says it."""
+    told = call.get("tokens") or {}
+    if told.get("source") != "envelope":
+        return None
+    return int(told["fresh_input"] + told["cache_write"] + told["output"])
+
+
 def _spent(events: Sequence[Event]) -> tuple[Spent, ...]:
     kills: Counter[tuple[str, int | None]] = Counter()
     dropped: dict[tuple[str, int | None], Counter[str]] = defaultdict(Counter)

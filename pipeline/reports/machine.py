@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,11 @@ def as_markdown(report: Report) -> str:
         return "No scope has been measured yet.\n"
     tests = [test for scope in report.scopes for test in scope.tests]
     spent = report.figures.spent if report.figures else ()
+    kill, killed = "kills" if len(tests) == 1 else "kill", report.before.survivors - report.after.survivors
     lines = [
         f"### Mutation score {_percent(report.before.score)} → {_percent(report.after.score)}",
         "",
-        f"{_many(len(tests), 'test')} on `{report.branch}` kill {report.before.survivors - report.after.survivors} of "
+        f"{_many(len(tests), 'test')} on `{report.branch}` {kill} {killed} of "
         f"{report.before.survivors} survivors; honest score {_percent(report.before.honest)} → "
         f"{_percent(report.after.honest)}; {_tokens(spent)}.",
         "",
@@ -92,13 +94,14 @@ def _change(before: Scores | None, after: Scores | None) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+    """As text: nothing in it is markup, a mention, or the end of a cell."""
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", " ".join(text.split("\n"))).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _test(test: LandedTest) -> str:
     first = test.kills[0] if test.kills else None
     what = (
-        f", such as `{_code(first.original)}` → `{_code(first.replacement)}` in {first.file}:{first.line}"
+        f", such as `{_code(first.original)}` → `{_code(first.replacement)}` in {_cell(first.file)}:{first.line}"
         if first
         else ""
     )

@@ -13,7 +13,7 @@ from pipeline.equivalent import possibly_equivalent
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import Scope
 from pipeline.mutants import Score, Status, is_survivor, score
-from pipeline.reports import times
+from pipeline.reports import figures, times
 from pipeline.reports.past import Past
 from pipeline.reports.tables import table
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
@@ -289,23 +289,23 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-NOT_TOLD = "not told"
+NOT_TOLD = "not measured"
 
 
 def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
     """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say; None where one did not."""
     spent: dict[str, int | None] = {}
     for e in events:
-        if e["event"] == "call" and (t := e.get("tokens")):
-            before = spent.get(e["scope"], 0)
-            untold = before is None or t["source"] != "envelope"
-            spent[e["scope"]] = None if untold else before + t["fresh_input"] + t["cache_write"] + t["output"]
+        if e["event"] == "call":
+            before, more = spent.get(e["scope"], 0), figures.paid(e)
+            spent[e["scope"]] = None if before is None or more is None else before + more
     return spent
 
 
 def all_shown(tokens: Mapping[str, int | None]) -> str:
+    """Of all of them: a sum that leaves some out is none."""
     known = [each for each in tokens.values() if each is not None]
-    return f"{sum(known):,}" if known else NOT_TOLD if tokens else ""
+    return "" if not tokens else NOT_TOLD if len(known) < len(tokens) else f"{sum(known):,}"
 
 
 def shown(tokens: Mapping[str, int | None], scope: str) -> str:

@@ -41,7 +41,7 @@ def _clocks(figures: Figures) -> list[str]:
 
 
 def _killed(figures: Figures) -> str:
-    return " until its last event: it was killed" if figures.killed else ""
+    return " until its last event: it was killed, or is running" if figures.killed else ""
 
 
 def _shown(rows: Sequence[Row], whole: float) -> Iterable[list[str]]:
@@ -94,7 +94,10 @@ def _tokens(spent: Sequence[Spent]) -> list[str]:
     said = table([head, *lines], left=(0, 2))
     kills = sum({(s.scope, s.round): s.kills for s in spent}.values())
     tokens = sum(s.tokens for s in spent)
-    if kills and tokens:
+    untold = sum(s.calls for s in spent if not s.measured)
+    if kills and untold:
+        said.append(f"tokens a kill: not measured, for the envelopes of {untold} calls do not say theirs")
+    elif kills and tokens:
         said.append(
             f"{tokens / kills:,.0f} tokens a kill ({kills} kills by {tokens:,} tokens; a cache's reads not counted)"
         )
@@ -139,8 +142,14 @@ def verdict(of: Verdict, share: Shares) -> list[str]:
         said += [f"  {seconds:8.1f} s  {policy}" for policy, seconds in of.replays.items()]
         coupled = next(seconds for policy, seconds in of.replays.items() if policy.startswith("coupled"))
         first = of.replays[FIRST_COME]
-        most = f"; the ceiling was {share.f * coupled:.1f}" if share.f is not None else ""
+        most = f"; the ceiling without an order was {share.f * coupled:.1f}" if share.f is not None else ""
         said.append(
-            f"two lanes saved {coupled - best:.1f} s of {coupled:.1f}; their order {first - best:.1f} s of them{most}"
+            f"two lanes saved {_saved(coupled - best)} s of {coupled:.1f}; their order {_saved(first - best)} s of "
+            f"them{most}"
         )
     return said
+
+
+def _saved(seconds: float) -> str:
+    """Without the sign of a zero."""
+    return f"{round(seconds, 1) + 0.0:.1f}"

@@ -13,7 +13,7 @@ from pipeline.landing import Refused
 from pipeline.measuring import Baseline
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Score, is_survivor
-from pipeline.reports import changes, summary
+from pipeline.reports import changes, figures, summary
 from pipeline.reports.figures import Figures
 from pipeline.reports.past import Past
 from pipeline.results import Candidates, Landed, Proofs, find
@@ -104,13 +104,20 @@ class Run:
     run: str
     started: Annotated[float | None, "Seconds since the epoch"]
     ended: Annotated[float | None, "null: it was killed, or is running"]
+    seen: Annotated[float | None, "When its last event was, in seconds since the epoch"]
     status: Annotated[int | None, "Exit status"]
     tasks: Annotated[int, "That did something in a lane"]
-    tokens: Annotated[int, "Fresh input, cache writes and output, by the envelopes"]
+    tokens: Annotated[int | None, "Fresh input, cache writes and output; null where an envelope did not say"]
     cost: Annotated[float | None, "USD; null where an envelope did not say"]
     landed: Annotated[int, "Scopes and tasks that ended as landed"]
     survivors: Annotated[int | None, "Of the scopes it took on, after it; null where that was not said"]
     honest: Annotated[float | None, "Honest score of those scopes after it, in percent"]
+
+    @property
+    def minutes(self) -> float | None:
+        """Of one that was killed until its last event."""
+        until = self.ended or self.seen
+        return None if self.started is None or until is None else (until - self.started) / 60
 
 
 @attrs.frozen
@@ -199,16 +206,17 @@ def _run(run: str, events: Sequence[Mapping[str, Any]]) -> Run:
     began: Mapping[str, Any] = {}
     ended: Mapping[str, Any] = {}
     endings: list[Mapping[str, Any]] = []
-    tasks = tokens = 0
+    tasks, seen = 0, 0.0
+    tokens: int | None = 0
     cost: float | None = 0.0
     for e in events:
         event = e["event"]
+        seen = max(seen, e.get("ended") or e.get("at") or 0.0)
         if event == "attempt":
             tasks += e.get("lane") is not None
         elif event == "call":
-            told = e.get("tokens") or {}
-            tokens += told.get("fresh_input", 0) + told.get("cache_write", 0) + told.get("output", 0)
-            paid = told.get("cost")
+            more, paid = figures.paid(e), (e.get("tokens") or {}).get("cost")
+            tokens = None if tokens is None or more is None else tokens + more
             cost = None if cost is None or paid is None else cost + paid
         elif event == "ending":
             endings.append(e)
@@ -219,7 +227,7 @@ def _run(run: str, events: Sequence[Mapping[str, Any]]) -> Run:
     afters = [Score(**e["after"]) for e in endings if e.get("after")]
     after = summary.total(afters) if len(afters) == len(endings) else None
     return Run(
-        run, began.get("at"), ended.get("at"), ended.get("status"), tasks, tokens, cost,
+        run, began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens, cost,
         sum(e["ending"] == summary.LANDED for e in endings),
         after.survivors if after else None, after.honest if after else None,
     )  # fmt: skip
