@@ -17,6 +17,7 @@ from pipeline.results import Outcome
 
 Class = Literal["useful", "recovery", "rerun", "wait", "idle"]
 _WELL = frozenset((Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS))
+NO_END = "no end: killed, or running"
 _NO_LOCKS = schedule.Start(())
 _TOGETHER = ("check", "land", "gate")  # kinds with conditions and builds inside, which have events of their own
 
@@ -77,11 +78,13 @@ class Hold:
 
 
 def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
-    """In the order in which they start."""
+    """In the order in which they start. What has begun and not ended holds its slot until the last event."""
     holds: dict[tuple[str, int, float], Hold] = {}
     inside: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     spans: dict[tuple[str, int, float], list[Any]] = {}
     built: set[str] = set()
+    begun: dict[tuple[str, int], Mapping[str, Any]] = {}
+    last = 0.0
     for e in events:
         event = e["event"]
         if event == "attempt":
@@ -89,6 +92,9 @@ def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
             if (lane := get("lane")) is None:
                 continue
             key = lane, get("slot", 0), e["started"]
+            last = e["ended"]
+            if begun:
+                begun.pop(key[:2], None)
             if (hold := holds.get(key)) is None:
                 scope = get("scope")
                 hold = holds[key] = Hold(
@@ -102,12 +108,21 @@ def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
                 hold.locks = schedule.Start((), None, reads, writes)
             if get("spans"):
                 spans.setdefault(key, []).extend(e["spans"])
+        elif event == "started":
+            begun[e["lane"], e["slot"]] = e
+            last = e["started"]
         elif event == "condition":
             inside[e["scope"]].append((e["started"], e["ended"], e["phase"]))
         elif event == "build" and not e["cached"]:
             phase = "rerun" if e["tree"] in built else "build"
             built.add(e["tree"])
             inside[""].append((e["started"], e["ended"], phase))
+    for (lane, slot), e in begun.items():
+        end = max([last, *(hold.end for hold in holds.values())])
+        holds[lane, slot, e["started"]] = Hold(
+            lane, e["started"], max(end, e["started"]), e["ready"], [*e["tasks"]], [*e["scopes"]], e["kind"] or "task",
+            slot, e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, 0,
+        )  # fmt: skip
     for key, hold in holds.items():
         if inside or key in spans:
             _fill(hold, spans.get(key, ()), inside)

@@ -150,6 +150,9 @@ class Host(Protocol):
     def progress(self) -> Sequence[str]:
         """What has come of it so far, each in a few words."""
 
+    def began(self, event: Mapping[str, object]) -> None:
+        """One for each set of tasks that takes a slot: all that is known of it should the run be killed."""
+
     def record(self, event: Mapping[str, object]) -> None:
         """One for each attempt that ended, and for each task that was up to date. Times are time.time()'s."""
 

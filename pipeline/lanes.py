@@ -262,9 +262,21 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             self.reporter.execute_task(each.task)
             each.task.executed = True
         running = Running(schedule.Start.of([each.ready for each in members]), members, slot)
+        self._host.began(self._beginning(running))
         running.thread = threading.Thread(target=running.work, args=(self._inbox,), name=members[0].task.name)
         running.thread.start()
         self._running.append(running)
+
+    def _beginning(self, running: Running) -> Mapping[str, object]:
+        last = max(running.members, key=lambda each: each.since)
+        scopes = [scope for each in running.members if (scope := meta(each.task, "scope"))]
+        first = running.members[0]
+        return {
+            "tasks": [each.name for each in running.members],
+            "kind": first.leg.kind if first.leg else meta(first.task, "kind"), "scopes": scopes,
+            "lane": running.slot.lane, "slot": running.slot.index, "ready": last.since, "started": time.time(),
+            **({"after": last.after} if last.after else {}),
+        }  # fmt: skip
 
     def _end(self, running: Running) -> None:
         running.thread.join()

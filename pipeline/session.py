@@ -417,6 +417,9 @@ class Session:
         said.append(f"{self._untold} calls not measured" if self._untold else "")
         return [each for each in said if each]
 
+    def began(self, event: Mapping[str, object]) -> None:
+        self.tell("started", **event)
+
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)
         killed = event.get("killed")

@@ -29,8 +29,10 @@ LOCK = "a lock"
 ONE_AT_A_TIME = "one task at a time (no -n)"
 MEMORY = "memory"
 ENDED = "ended"
+NOT_MEASURED = "not measured"
 
 _NOTHING_LEFT, _ENDED, _DECIDING = What("idle", NOTHING_LEFT), What("idle", ENDED), What("wait", DECIDING)
+_NOT_MEASURED = What("idle", NOT_MEASURED, "no event tells what comes next")
 
 
 # An idle slot for a stretch of time: from, until, what it waited for, and which of several slots is charged first.
@@ -81,7 +83,8 @@ def of(events: Sequence[Mapping[str, Any]]) -> Timeline | None:
         used[hold.lane].append(hold)
     said = began.get("lanes") or {}  # a ledger of an older version says nothing of capacities
     lanes = {lane: max(said.get(lane, 1), 1) for lane in dict.fromkeys([*said, *used]) if lane in used}
-    found = {lane: _Lane(lane, slots, used[lane], holds, start, end) for lane, slots in lanes.items()}
+    nothing, over = (_NOTHING_LEFT, _ENDED) if ended is not None else (_NOT_MEASURED, _NOT_MEASURED)
+    found = {lane: _Lane(lane, slots, used[lane], holds, start, end, nothing) for lane, slots in lanes.items()}
     waits = _Waits(holds, found, bool(began.get("serial")), int(began.get("memory") or 0))
     slots = _worked(holds, lanes)
     charged: dict[str, list[Charged]] = {}
@@ -90,7 +93,7 @@ def of(events: Sequence[Mapping[str, Any]]) -> Timeline | None:
         charged[name] = mine
         for since, until, what, _ in mine:
             sums[what] += until - since
-    scopes = _by_scope(waits, began.get("scopes") or (), start, end)
+    scopes = _by_scope(waits, began.get("scopes") or (), start, end, over)
     return Timeline(start, end, lanes, holds, slots, scopes, charged, _together(found, start, end))
 
 
@@ -111,8 +114,9 @@ class _Lane:
     """From edge to edge: which task each idle slot is charged to."""
 
     def __init__(
-        self, name: str, capacity: int, holds: Sequence[Hold], all_: Sequence[Hold], start: float, end: float
-    ) -> None:
+        self, name: str, capacity: int, holds: Sequence[Hold], all_: Sequence[Hold], start: float, end: float,
+        nothing: What,
+    ) -> None:  # fmt: skip
         self.name = name
         self.windows: list[tuple[Hold, float, float, int]] = []  # a task to come, and from when until when
         self.left: list[Charged] = []  # slots that nothing comes to
@@ -132,7 +136,7 @@ class _Lane:
         filled = worked = None  # since when no slot is free; since when one is taken
         for moment in sorted({*taking, end}):
             if begun + capacity - taken > count and taken < capacity and moment > at:
-                self.left += [(at, moment, _NOTHING_LEFT, n) for n in range(count, begun + capacity - taken)]
+                self.left += [(at, moment, nothing, n) for n in range(count, begun + capacity - taken)]
             at = moment
             taken += taking[moment]
             starts = begun + starting.get(moment, 0)
@@ -280,15 +284,15 @@ def _waited(label: str, cause: str = "") -> What:
 # -- scopes
 
 
-def _by_scope(waits: _Waits, scopes: Sequence[str], start: float, end: float) -> dict[str, list[Piece]]:
+def _by_scope(waits: _Waits, scopes: Sequence[str], start: float, end: float, over: What) -> dict[str, list[Piece]]:
     mine: dict[str, list[Hold]] = {scope: [] for scope in scopes}
     for hold in waits.holds:
         for scope in hold.scopes if len(hold.scopes) < 2 else dict.fromkeys(hold.scopes):
             mine.setdefault(scope, []).append(hold)
-    return {scope: _of_scope(waits, holds, start, end) for scope, holds in mine.items()}
+    return {scope: _of_scope(waits, holds, start, end, over) for scope, holds in mine.items()}
 
 
-def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float) -> list[Piece]:
+def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float, over: What) -> list[Piece]:
     found: list[Piece] = []
     at = start
     for hold in holds:
@@ -302,7 +306,7 @@ def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float) ->
                 found.append(piece if piece.start >= at else Piece(at, piece.end, piece.what))
                 at = piece.end
     if at < end:
-        found.append(Piece(at, end, _ENDED))
+        found.append(Piece(at, end, over))
     return found
 
 

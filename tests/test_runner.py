@@ -67,6 +67,9 @@ class Lab:
     def progress(self) -> Sequence[str]:
         return ()
 
+    def began(self, event: Mapping[str, object]) -> None:
+        json.dumps(event)
+
     def record(self, event: Mapping[str, object]) -> None:
         json.dumps(event)
         self.events.append(event)
@@ -827,6 +830,7 @@ DODO = """
         def estimate(self, task): return None
         def notes(self): return []
         def progress(self): return ""
+        def began(self, event): pass
         def record(self, event):
             with open("events", "a") as file: file.write(json.dumps(event) + "\\n")
         def close(self, result, interrupted): return result, f"closed, interrupted: {interrupted}"

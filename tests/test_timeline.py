@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import replay, timeline
-from pipeline.holds import What
+from pipeline.holds import NO_END, What
 from pipeline.replay import Unit
-from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOTHING_LEFT
+from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOT_MEASURED, NOTHING_LEFT
 
 CAPS = {"validation": 2, "generation": 1}
 
@@ -178,3 +178,24 @@ def test_a_batch_is_one_piece_of_work_and_a_group_stands_for_its_members() -> No
     assert work["kind land"].needs == {"land:a", "land:b"}
     # One lands after the other: 2 + 4 + 1 + 1 + 1.
     assert replay.two_lanes(list(work.values()), CAPS) == 9
+
+
+def test_what_ran_when_a_run_was_killed_held_its_slot_until_the_last_event_and_what_came_next_is_not_measured() -> None:
+    began = {"event": "started", "kind": "generate", "lane": "generation", "slot": 0, "ready": 4, "started": 4}
+    other = {"event": "started", "kind": "baseline", "lane": "validation", "slot": 0, "ready": 1, "started": 1}
+    events = [
+        SIX[0],
+        {**other, "tasks": ["baseline:a"], "scopes": ["a"]},
+        attempt("baseline:a", "validation", 0, 1, 1, 4),
+        {**began, "tasks": ["generate:a"], "scopes": ["a"], "after": "baseline:a"},
+        attempt("baseline:b", "validation", 1, 1, 1, 9),
+    ]
+    found = timeline.of(events)
+    assert found is not None and (found.start, found.end) == (0, 9)
+    lost = What("recovery", "generate", NO_END)
+    assert found.slots["generation"][lost] == 5
+    assert found.slots["validation"][What("idle", NOT_MEASURED, "no event tells what comes next")] == 5
+    assert all(what.label != NOTHING_LEFT for lane in found.slots.values() for what in lane)
+    for lane, slots in CAPS.items():
+        assert sum(found.slots[lane].values()) == slots * 9
+    assert [(p.start, p.end, p.what) for p in found.scopes["a"]][-1] == (4, 9, lost)
