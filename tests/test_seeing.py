@@ -13,6 +13,7 @@ from conftest import World
 from test_models import KILLS, says
 
 from pipeline.reports import machine
+from pipeline.reports.tables import table
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -120,6 +121,14 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     assert "it was killed, or is running" in driven.doit("report").out
     (row,) = [line for line in driven.doit("report", "--since", run["run"]).out.splitlines() if run["run"] in line]
     assert f" {(run['seen'] - run['started']) / 60:.1f} " in row and "killed, or running" in row
+
+
+def test_columns_stand_under_each_other_whatever_the_letters() -> None:
+    assert table([["żółw", "1"], ["日本", "20"], ["e\u0301", "3"]], left=(0,)) == [
+        "żółw   1",
+        "日本  20",
+        "e\u0301      3",
+    ]
 
 
 def test_what_a_comment_shows_of_names_is_text() -> None:
