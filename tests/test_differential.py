@@ -461,3 +461,19 @@ def test_without_mutants_nothing_runs(tmp_path: Path) -> None:
 
 def test_the_version_is_a_hash_of_the_program() -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", differential.VERSION)
+
+
+def test_a_module_whose_name_holds_a_quote_is_named_so_that_it_can_be_read() -> None:
+    style = Path(differential.__file__).parent / "style.mjs"
+    asked = [["'", "./it's \\ a.js", "f"], ['"', './it\'s "b".js', "default"]]
+    program = (
+        f"import {{ statement }} from {json.dumps(str(style))};"
+        f"for (const [mark, module, name] of {json.dumps(asked)})"
+        "  for (const syntax of ['import', 'require'])"
+        "    console.log(statement({ mark, semi: true, syntax }, 'f', module, name));"
+    )
+    ran = subprocess.run(["node", "--input-type=module", "-e", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == [
+        r"import { f } from './it\'s \\ a.js';", r"const { f } = require('./it\'s \\ a.js');",
+        r"""import f from "./it's \"b\".js";""", r"""const f = require("./it's \"b\".js");""",
+    ]  # fmt: skip

@@ -169,7 +169,7 @@ function own(program, source, name) {
 
 /** One statement for one name. */
 export function statement({ mark, semi, syntax }, local, module, name) {
-  const from = `${mark}${module}${mark}`;
+  const from = `${mark}${module.replaceAll('\\', '\\\\').replaceAll(mark, `\\${mark}`)}${mark}`; // a file's name may hold one
   const end = semi ? ';' : '';
   if (syntax === 'require') {
     const part = name === 'default' ? local : `{ ${local === name ? name : `${name}: ${local}`} }`;
