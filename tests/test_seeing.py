@@ -121,6 +121,13 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     assert "it was killed, or is running" in driven.doit("report").out
     (row,) = [line for line in driven.doit("report", "--since", run["run"]).out.splitlines() if run["run"] in line]
     assert f" {(run['seen'] - run['started']) / 60:.1f} " in row and "killed, or running" in row
+    # And one that was killed in its first task.
+    begin, start = (next(e for e in map(json.loads, kept) if e["event"] == each) for each in ("run-started", "started"))
+    with ledger.open("a") as file:
+        for each in (begin, start):
+            file.write("\n" + json.dumps({**each, "run": "9"}))
+    assert "no task of the run has ended" in driven.doit("report").out
+    assert json.loads(driven.doit("report", "--json").out)["figures"]["run"] == "9"
 
 
 def test_columns_stand_under_each_other_whatever_the_letters() -> None:

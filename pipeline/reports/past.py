@@ -30,10 +30,10 @@ class Past:
 
     @functools.cached_property
     def last(self) -> Sequence[Event]:
-        """Of the run that is ending, else of the last one in the ledger that ran anything."""
+        """Of the run that is ending, else of the last one in the ledger in which anything began."""
         if self._session.info is not None:
             return [*self._session.events, *self._closing]
-        run = next((e["run"] for e in reversed(self.events) if e["event"] == "attempt" and e["lane"] is not None), "")
+        run = next((e["run"] for e in reversed(self.events) if _ran(e)), "")
         return [e for e in self.events if e["run"] == run]
 
     @functools.cached_property
@@ -51,6 +51,10 @@ class Past:
             return None
         run = self._session.info.run if self._session.info else str(self.last[0]["run"])
         return figures.of(self.last, self.timeline, self.shares, self._replayed, run)
+
+
+def _ran(e: Event) -> bool:
+    return e["event"] == "started" or (e["event"] == "attempt" and e["lane"] is not None)
 
 
 @contextlib.contextmanager

@@ -320,6 +320,8 @@ def lanes(past: Past) -> list[str]:
     if share is None:
         return ["nothing to do: 0 engine runs, 0 calls"]
     ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
+    if not ran:
+        return ["no task of the run has ended"]
     built = [e for e in events if e["event"] == "build" and not e["cached"]]
     calls = sum(e["event"] == "call" and bool(e.get("started")) for e in events)
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
