@@ -808,3 +808,12 @@ def test_a_test_project_whose_tests_cannot_be_run_one_by_one_is_told_what_it_lac
     (tmp_path / "TUnit.Core.dll").write_text("")
     with pytest.raises(EngineError, match=r"T: to run its tests one by one takes xunit.v3, or Microsoft.NET.Test.Sdk"):
         host.Hosts().prepare(tmp_path, tmp_path, "T", tmp_path, None, None)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"runtimeOptions": {"framework": {"version": "?"}}}'])
+def test_a_runtime_configuration_that_somebody_writes_meanwhile_is_told_by_name(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "T.runtimeconfig.json"
+    config.write_text(text)
+    with pytest.raises(EngineError, match=r"T\.runtimeconfig\.json, as it was built, cannot be read") as told:
+        host._framework(tmp_path, config)
+    assert told.value.outcome is Outcome.CRASHED
