@@ -11,7 +11,7 @@ from typing import Protocol
 
 import attrs
 
-from pipeline import account, process, slots
+from pipeline import account, limits, process, slots
 from pipeline.results import Outcome
 from pipeline.schedule import Lanes
 from pipeline.slots import Slots
@@ -70,7 +70,7 @@ class Slot:
             held = 1
             while stack.enter_context(self.try_extra()):
                 held += 1
-            yield max(self.workers, min(held * self.workers, process.cores()))
+            yield max(self.workers, min(held * self.workers, limits.cores()))
 
     @contextlib.contextmanager
     def door(self, folder: Path) -> Iterator[str]:

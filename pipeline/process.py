@@ -28,7 +28,6 @@ import filelock
 
 from pipeline import account, scratch
 from pipeline import sandbox as sandboxes
-from pipeline.limits import cores as cores
 from pipeline.sandbox import Sandbox
 
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL

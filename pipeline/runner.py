@@ -141,7 +141,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             cap = schedule.max_slots(os.environ.get(schedule.MAX_SLOTS))
         except ValueError as error:
             raise InvalidCommand(str(error)) from None
-        lanes = schedule.lanes(n, host.pools, width, cap, process.cores(), host.engine_workers)
+        lanes = schedule.lanes(n, host.pools, width, cap, limits.cores(), host.engine_workers)
         for task in selected:
             check_pool(task, lanes)
         return lanes

@@ -18,7 +18,7 @@ import attrs
 
 from pipeline import config, schedule
 from pipeline.engines import Measured, Switch, TestResult, TestRun
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.freshness import Freshness
 from pipeline.host import RunInfo, Slot
 from pipeline.model import EngineConfig, Scope
@@ -50,7 +50,7 @@ class StandIn:
     links: tuple[str, ...] = ("node_modules",)
     outputs: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
-    suite: MochaSuite = attrs.field(factory=MochaSuite)
+    suite: JavaScriptSuite = attrs.field(factory=JavaScriptSuite)
 
     def version(self, root: Path) -> str:
         return "1"
@@ -164,7 +164,7 @@ class Place:
         return ran.stdout.decode(errors="surrogateescape") if ran.returncode == 0 else None
 
     def titles(self, path: str = "test/a.mutants.test.js", branch: str = BRANCH) -> list[str]:
-        return sorted(MochaSuite().titles(self.on(branch, path) or ""))
+        return sorted(JavaScriptSuite().titles(self.on(branch, path) or ""))
 
     @contextlib.contextmanager
     def by_hand(self, branch: str = BRANCH) -> Iterator[Place]:

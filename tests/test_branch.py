@@ -12,7 +12,7 @@ from quick import BRANCH, Place, StandIn, environment, make_place, pins
 
 from pipeline.branch import DRAFT, SCOPE, TASK, Conflict, LandingBranch, marks
 from pipeline.engines import Engine
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.model import EngineConfig
 from pipeline.results import Test
 from pipeline.store import Proof, ProofStore, Stored
@@ -55,7 +55,7 @@ class Made:
         states = self.repository.files("main")
         proof = Proof({path: states[path] for path in loads}, (), "stand-in", 1, {})
         self.store.put(write, Stored(test, self.head, proofs=(proof,)))
-        text = MochaSuite().add(self.place.on(BRANCH, write) or "", [test])
+        text = JavaScriptSuite().add(self.place.on(BRANCH, write) or "", [test])
         return self.commit({write: text}, test.title, {SCOPE: f"src/{Path(write).name[0]}.js"})
 
     def drafted(self, task: str, reply: str, **files: str) -> str:

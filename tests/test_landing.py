@@ -13,7 +13,7 @@ from conftest import PLAN, World, copy_world
 
 from pipeline.branch import LandingBranch
 from pipeline.engines import Engine
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.store import ProofStore
 from pipeline.worktree import Worktree, find_repository
 
@@ -270,7 +270,7 @@ def test_a_write_file_goes_when_nothing_but_what_our_tests_imported_is_left_in_i
     def no_worktree() -> Worktree:
         raise AssertionError("nothing is to be checked out")
 
-    engine = cast(Engine, SimpleNamespace(suite=MochaSuite()))
+    engine = cast(Engine, SimpleNamespace(suite=JavaScriptSuite()))
     repository, store = find_repository(landed.root), ProofStore(landed.home, lambda: "mini")
     branch = LandingBranch(BRANCH, repository, store, engine, no_worktree, WRITES)
     imports = "import { label } from '../src/label.js';\n"

@@ -20,7 +20,7 @@ from quick import BRANCH, PLAN, Place, StandIn, environment, make_place, pins
 from pipeline import engines, process
 from pipeline.action import Refusal
 from pipeline.config import PlanErrors
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.landing import Landing
 from pipeline.reports.summary import outcome
 from pipeline.results import Landed, Outcome
@@ -358,7 +358,7 @@ def tip(place: Place) -> str:
 
 
 def without(text: str, title: str) -> str:
-    return MochaSuite().remove(text, title)
+    return JavaScriptSuite().remove(text, title)
 
 
 def edit_source(place: Place, name: str = "a") -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.engines import Engine, Switch, TestResult, TestRun
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.model import Scope
 from pipeline.proof import Bench, cover, elsewhere, holds, prove
 from pipeline.results import Dropped, Outcome, Proved, Survivor, Test
@@ -53,7 +53,7 @@ class Runs:
     )  # of each run: the write file alone? where may it write?
     names: bool = False  # whether a build that fails names the test that does it
     tells: bool = True  # whether a run tells which mutants its tests reach
-    suite: MochaSuite = attrs.field(factory=MochaSuite)
+    suite: JavaScriptSuite = attrs.field(factory=JavaScriptSuite)
     count: Counter[str] = attrs.field(factory=Counter)
     # of each run of the write file: the mutant, what the file holds, what of it was asked for
     asked: list[tuple[str | None, tuple[str, ...], Sequence[str] | None]] = attrs.field(factory=list)
@@ -133,7 +133,7 @@ def judge(bench: Bench, *tests: Test, **more: Any) -> tuple[dict[str, tuple[str,
 def test_of_what_was_built_once_no_part_is_built_but_what_is_needed_and_that_alone_is_judged_for_a_proof(
     bench: Bench,
 ) -> None:
-    engine = Runs(suite=MochaSuite(ordered=False), names=True)
+    engine = Runs(suite=JavaScriptSuite(ordered=False), names=True)
     tests = {
         "wrong": "fails", "broken": "breaks", "last": "ends", "one": "kills(a)", "two": "kills(a); kills(b)",
         "three": "kills(c)", "idle": "nothing",
@@ -161,7 +161,7 @@ def test_where_the_whole_of_what_was_built_cannot_be_judged_its_part_is(bench: B
                 return TestRun(Outcome.UNVERIFIED, "of whole files only")
             return Runs.test(self, root, files, **more)
 
-    there = attrs.evolve(bench, engine=cast(Engine, Whole(suite=MochaSuite(ordered=False))))
+    there = attrs.evolve(bench, engine=cast(Engine, Whole(suite=JavaScriptSuite(ordered=False))))
     proved, _ = judge(there, candidate("wrong", "fails"), candidate("one", "kills(a)"))
     assert proved == {"one": ("a",)}
 
@@ -340,7 +340,7 @@ def test_a_test_that_writes_a_file_is_outside_its_scope(bench: Bench) -> None:
 )
 def test_what_was_proved_holds_on_another_text_only_if_all_of_it_does(bench: Bench, now: str, why: str | None) -> None:
     verdict = prove(bench, "", (), [candidate("t", "kills(a); kills(b)")], SURVIVORS, 5)
-    text = MochaSuite().add("", [candidate("t", now)])
+    text = JavaScriptSuite().add("", [candidate("t", now)])
     assert [d.reason for d in holds(bench, text, verdict.proved, 5)] == ([why] if why else [])
 
 
@@ -348,7 +348,7 @@ def test_what_cannot_be_run_with_mutants_any_more_does_not_hold_and_has_not_fail
     test = candidate("t", "kills(a)")
     verdict = prove(bench, "", (), [test], SURVIVORS, 5)
     cast(Runs, bench.engine).broken = Outcome.CRASHED
-    (dropped,) = holds(bench, MochaSuite().add("", [test]), verdict.proved, 5)
+    (dropped,) = holds(bench, JavaScriptSuite().add("", [test]), verdict.proved, 5)
     assert (dropped.outcome, dropped.failed) == (Outcome.UNVERIFIED, False)
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engines.stryker_js.suite import MARK, MochaSuite
+from pipeline.engines.stryker_js.suite import MARK, JavaScriptSuite
 from pipeline.results import Test
 
-SUITE = MochaSuite()
+SUITE = JavaScriptSuite()
 ASSERT = "import assert from 'node:assert/strict';"
 OWN = "import assert from 'node:assert/strict';\nimport { a } from '../src/x.js';\n\nit('own', () => {\n  a();\n});\n"
 

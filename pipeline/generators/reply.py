@@ -35,7 +35,7 @@ _FUNCTION = re.compile(
 _TEST_FILE = re.compile(r"[._-](?:test|spec)\.[cm]?[jt]sx?$")
 _BY_NAME = re.compile(r"\[\s*(['\"`])(?:constructor|__proto__|only|skip)\1\s*\]")
 _ASSERT = re.compile(r"(node:)?assert(/strict)?")
-_RUNNER = re.compile(r"node:test|vitest|@jest/globals|mocha|tape|ava")
+_RUNNER = re.compile(r"node:test|vitest|@jest/globals|mocha|tape")
 _LIBRARY = re.compile(r"chai|expect|vitest|@jest/globals")
 _FROM_RUNNER = frozenset(("it", "test", "expect", "assert"))  # of what tests run in: no hooks, no mocks
 # Characters that a reviewer does not see, or sees elsewhere: controls, lone surrogates, line separators, bidi marks.
@@ -327,7 +327,7 @@ def _assertion_names(imports: Collection[str]) -> set[str]:
     """What the assertions are called in a test: the usual names, and those that its imports give them."""
     names = {"assert", "expect"}
     for match in filter(None, map(_imported, imports)):
-        if match["of"] in ("tape", "ava"):
+        if match["of"] == "tape":
             names.add("t")  # what such a test is given, as everybody calls it
         elif match["names"] and (_ASSERT.fullmatch(match["of"]) or _LIBRARY.fullmatch(match["of"])):
             for part in re.split(r"[{},]", match["names"]):

@@ -20,7 +20,7 @@ from pipeline.engines.stryker_js import fresh
 from pipeline.engines.stryker_js.packages import CORE, is_installed, package_of, versions
 from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
 from pipeline.engines.stryker_js.runners import RUNNERS, Runner, node_flags, runner_of
-from pipeline.engines.stryker_js.suite import MochaSuite
+from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.model import EngineConfig, Scope
 from pipeline.results import Outcome, Test
 from pipeline.sandbox import Sandbox
@@ -46,7 +46,7 @@ class StrykerJS:
     links: tuple[str, ...] = ("node_modules",)
     outputs: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
-    suite: MochaSuite = attrs.field(factory=MochaSuite)
+    suite: JavaScriptSuite = attrs.field(factory=JavaScriptSuite)
     _node: str | None = None
     _node_major: int = 0
     _versions: dict[Path, str] = attrs.field(factory=dict)

@@ -42,7 +42,7 @@ MARK = "// Pins what the code does today, to detect mutants"
 
 
 @attrs.frozen
-class MochaSuite:
+class JavaScriptSuite:
     ordered: bool = True
     runner: Callable[[Path], Runner] = attrs.field(default=lambda root: runner_of(root, None), eq=False)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import process
+from pipeline import limits
 from pipeline.engines import Measured, TestResult, TestRun
 from pipeline.engines.stryker_net import running, stryker
 from pipeline.engines.stryker_net.builds import Builds
@@ -40,7 +40,7 @@ class ByEngine:
         words = json.loads(asked.read_text())
         pair = Pair(known.by_path[words["source"]], known.by_path[words["tests"]])
         question = stryker.Question(
-            pair, words["files"], running.filter_of(classes), True, process.cores(), asked.with_name("engine.log")
+            pair, words["files"], running.filter_of(classes), True, limits.cores(), asked.with_name("engine.log")
         )
         with self._lock:
             state = self.builds.state(root, inputs), question

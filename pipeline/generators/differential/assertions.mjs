@@ -29,13 +29,15 @@ const isSimple = (expr) => expr.k === 'lit';
 const isOdd = (expr) => expr.k === 'lit' && (Number.isNaN(expr.v) || Object.is(expr.v, -0));
 const hasHoles = (expr) => [...walk(expr)].some((e) => e.k === 'lit' && e.v === undefined);
 const member = (of, ...names) => names.reduce((e, name) => get(e, name), of);
+const methodsOf =
+  (name) =>
+  (method) =>
+  (...given) =>
+    call(member(global(name), method), given);
 
 const LIBRARIES = {
   assert: (name, strict) => {
-    const one =
-      (method) =>
-      (...given) =>
-        call(member(global(name), method), given);
+    const one = methodsOf(name);
     const rejects = one('rejects');
     return {
       same: one(strict ? 'equal' : 'strictEqual'),
@@ -70,10 +72,7 @@ const LIBRARIES = {
     };
   },
   'chai-assert': (name) => {
-    const one =
-      (method) =>
-      (...given) =>
-        call(member(global(name), method), given);
+    const one = methodsOf(name);
     const alike = one('deepEqual');
     return {
       same: (actual, expr) => (isOdd(expr) ? alike(actual, expr) : one('strictEqual')(actual, expr)),
@@ -82,17 +81,7 @@ const LIBRARIES = {
     };
   },
   tape: (name) => {
-    const one =
-      (method) =>
-      (...given) =>
-        call(member(global(name), method), given);
+    const one = methodsOf(name);
     return { same: one('equal'), alike: one('deepEqual'), throws: one('throws') };
-  },
-  ava: (name) => {
-    const one =
-      (method) =>
-      (...given) =>
-        call(member(global(name), method), given);
-    return { same: one('is'), alike: one('deepEqual'), throws: one('throws'), rejects: one('throwsAsync') };
   },
 };

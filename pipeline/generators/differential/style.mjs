@@ -5,7 +5,7 @@ import { nodes, isFunction } from './source.mjs';
 const CALLS = /^(it|test|specify)$/;
 const ASSERT = /^(node:)?assert(\/strict)?$/;
 /** What a test is given to assert with, where its runner does so. */
-const GIVEN = { tape: 'tape', ava: 'ava' };
+const GIVEN = { tape: 'tape' };
 
 /**
  * program: a test file's syntax tree, with its source; format: 'module' or 'commonjs'.
@@ -13,7 +13,7 @@ const GIVEN = { tape: 'tape', ava: 'ava' };
  *   mark, semi, indent            quotes (' or "), whether statements end in a semicolon, one step of indentation
  *   syntax                        'import' or 'require'
  *   call, isArrow, param          the name of the function that makes a test, how its function is written, its parameter
- *   library                       'assert' | 'expect' | 'chai' | 'chai-assert' | 'tape' | 'ava'
+ *   library                       'assert' | 'expect' | 'chai' | 'chai-assert' | 'tape'
  *   name, strict                  what that is called in a test; whether assert's plain names are the strict ones
  *   imports                       the statements that a file of its own needs for all of that
  *   names                         what these bring in
