@@ -23,7 +23,7 @@ import pytest
 from doit.cmd_base import ModuleTaskLoader
 from doit.doit_cmd import DoitMain
 
-from pipeline import process
+from pipeline import limits, process
 from pipeline.action import Refusal, Step
 from pipeline.host import Attempt, RunInfo, Slot
 from pipeline.results import Outcome
@@ -292,7 +292,7 @@ def test_tasks_of_a_batch_share_a_slot_and_one_call(lab: Lab) -> None:
 def test_a_slot_with_all_free_ones_of_its_lane_has_their_workers(
     n: int, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "cores", lambda: 4)
+    monkeypatch.setattr(limits, "cores", lambda: 4)
     slots = Slots({"validation": n}, lambda: None)
     index = slots.take("validation")
     assert index == 0
