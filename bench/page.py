@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import browser
-from pipeline import timeline
+from pipeline import ledger, timeline
 from pipeline.reports import figures, page
 from pipeline.reports.whole import Killed, LandedTest, Left, Report, Run, ScopeReport, Scores
 
@@ -59,7 +59,7 @@ def report(scopes: int, mutants: int, title: str = "returns {n} for an order of 
     each = mutants // scopes
     part = max(1, each // 10)
     before, after = Scores(each, 2 * part, 0, 80.0, 80.0), Scores(each, part, 0, 90.0, 90.0)
-    happened = events(scopes)
+    happened = ledger.by_event(events(scopes))
     found = timeline.of(happened)
     made = []
     for i in range(scopes):
@@ -111,7 +111,14 @@ def big(path: Path, scopes: int = 1000, mutants: int = 50_000) -> None:
     made = report(scopes, mutants)
     bundle = BUNDLE.read_text() if BUNDLE.exists() else ""
     path.write_bytes(
-        page.html("big", made, timeline.of(events(scopes)), elements(scopes, mutants), bundle, "it is not installed")
+        page.html(
+            "big",
+            made,
+            timeline.of(ledger.by_event(events(scopes))),
+            elements(scopes, mutants),
+            bundle,
+            "it is not installed",
+        )
     )
 
 

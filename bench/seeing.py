@@ -21,22 +21,21 @@ from pipeline import live
 
 EVENTS = 100_000
 TASKS = 300
-TOKENS = {"fresh_input": 900, "cache_write": 0, "cache_read": 0, "output": 300, "cost": 0.01}
+TOKENS = {"source": "envelope", "fresh_input": 900, "cache_write": 0, "cache_read": 0, "output": 300, "cost": 0.01}
 DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
 
 
 def ledger(path: Path, seed: int = 1) -> int:
-    """Write a ledger of one run: 1,000 scopes whose rounds alternate between two lanes, each task with a call or a
-    condition. Returns the number of events."""
+    """Write a ledger as a drive writes it: 1,000 scopes whose rounds alternate between two lanes; each task starts and
+    ends, each generation asks a model once, each validation proves what came. Returns the number of events."""
     chance = random.Random(seed)
     free = {"validation": [(0.0, slot) for slot in range(4)], "generation": [(0.0, slot) for slot in range(8)]}
+    scopes = [f"src/{n}.js" for n in range(1000)]
     last: dict[str, tuple[str, float]] = {}
-    events: list[dict[str, object]] = [
-        {"event": "run-started", "at": 0.0, "lanes": {"validation": 4, "generation": 8}, "scopes": []}
-    ]
-    while len(events) < EVENTS:
-        turn = len(events) // 2
-        lane, scope = ("generation", "validation")[turn // 1000 % 2], f"src/{turn % 1000}.js"
+    events: list[dict[str, object]] = []
+    turn = 0
+    while len(events) < EVENTS - 2:
+        lane, scope = ("generation", "validation")[turn // 1000 % 2], scopes[turn % 1000]
         before, ready = last.get(scope, (None, 0.0))
         since, slot = heapq.heappop(free[lane])
         started = max(since, ready) + 0.001
@@ -44,17 +43,26 @@ def ledger(path: Path, seed: int = 1) -> int:
         heapq.heappush(free[lane], (ended, slot))
         kind = "generate" if lane == "generation" else "validate"
         name, round_ = f"{kind}:{scope}:{turn // 2000}", turn // 2000
-        events.append({
-            "event": "attempt", "task": name, "kind": kind, "scope": scope, "round": round_, "lane": lane, "slot": slot,
-            "share": 1.0, "ready": ready, "started": started, "ended": ended, "outcome": "ok", "after": before,
-            "needs": [before] if before else [],
-        })  # fmt: skip
-        events.append({
-            "event": "call", "scope": scope, "round": round_, "started": started, "ended": ended, "outcome": "ok",
-            "model": "m", "tokens": dict(TOKENS),
-        })  # fmt: skip
+        place = {"kind": kind, "lane": lane, "slot": slot, "after": before, "ready": ready}
+        events.append({"event": "started", "started": started - 0.0005, "tasks": [name], "scopes": [scope], **place})
+        attempt = {
+            "event": "attempt", "task": name, "scope": scope, "round": round_, "share": 1.0, "started": started,
+            "ended": ended, "outcome": "ok", "detail": "", "cpu_seconds": 1.0, "needs": [before] if before else [],
+            **place,
+        }  # fmt: skip
+        if lane == "generation":
+            call = {"at": ended, "started": started, "ended": ended, "outcome": "ok", "model": "m", "attempt": 1}
+            events.append({"event": "call", "scope": scope, "round": round_, **call, "tokens": dict(TOKENS)})
+            attempt |= {"calls": 1, "candidates": 3, "model": "m", "waited": 0.0, "tokens": dict(TOKENS)}
+        else:
+            attempt |= {"killed": 2, "proved": 2, "dropped": 1, "spans": [["phase", "prove", started + 0.3, ended]]}
+        events.append(attempt)
         last[scope] = name, ended
-    path.write_text("".join(json.dumps({**event, "run": "r"}) + "\n" for event in events))
+        turn += 1
+    events.sort(key=lambda event: float(str(event["started"] if event["event"] == "started" else event["ended"])))
+    events.insert(0, {"event": "run-started", "at": 0.0, "lanes": {"validation": 4, "generation": 8}, "scopes": scopes})
+    events.append({"event": "run-ended", "at": events[-1]["ended"], "status": 0, "interrupted": False})
+    path.write_text("".join(json.dumps({**event, "run": "r"}, sort_keys=True) + "\n" for event in events))
     return len(events)
 
 
@@ -71,7 +79,7 @@ read = time.process_time() - began
 began = time.process_time()
 with past.no_collection():
     found = past.Past(SimpleNamespace(info=None, ledger_path=path))
-    runs, told = list(whole.runs(found.events)), found.figures
+    runs, told = list(whole.runs(found.runs)), found.figures
 print(json.dumps([read, time.process_time() - began, told.wall]))
 """
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import attrs
 
 from pipeline import schedule
+from pipeline.ledger import ByEvent
 from pipeline.results import Outcome
 
 Class = Literal["useful", "recovery", "rerun", "wait", "idle"]
@@ -60,7 +61,7 @@ class Hold:
     slot: int
     after: str | None  # the task whose end made it ready
     outcome: str
-    needs: list[str]  # tasks and groups that end before it starts
+    needs: Sequence[str]  # tasks and groups that end before it starts
     then: str | None  # the leg of the same task that comes after it
     memory: int
     locks: schedule.Start = _NO_LOCKS
@@ -77,52 +78,31 @@ class Hold:
             yield Piece(max(start, piece.start), min(end, piece.end), piece.what)
 
 
-def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
+def of(events: ByEvent) -> list[Hold]:
     """In the order in which they start. What has begun and not ended holds its slot until the last event."""
     holds: dict[tuple[str, int, float], Hold] = {}
-    inside: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     spans: dict[tuple[str, int, float], list[Any]] = {}
-    built: set[str] = set()
-    begun: dict[tuple[str, int], Mapping[str, Any]] = {}
-    last = 0.0
-    for e in events:
-        event = e["event"]
-        if event == "attempt":
-            get = e.get
-            if (lane := get("lane")) is None:
-                continue
-            key = lane, get("slot", 0), e["started"]
-            last = e["ended"]
-            if begun:
-                begun.pop(key[:2], None)
-            if (hold := holds.get(key)) is None:
-                scope = get("scope")
-                hold = holds[key] = Hold(
-                    lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], get("kind") or "task",
-                    key[1], get("after"), e["outcome"], [*get("needs", ())], get("then"), get("memory") or 0,
-                )  # fmt: skip
-            else:
-                _beside(hold, e)
-            if get("reads") or get("writes"):
-                reads, writes = hold.locks.reads.union(get("reads", ())), hold.locks.writes.union(get("writes", ()))
-                hold.locks = schedule.Start((), None, reads, writes)
-            if get("spans"):
-                spans.setdefault(key, []).extend(e["spans"])
-        elif event == "started":
-            begun[e["lane"], e["slot"]] = e
-            last = e["started"]
-        elif event == "condition":
-            inside[e["scope"]].append((e["started"], e["ended"], e["phase"]))
-        elif event == "build" and not e["cached"]:
-            phase = "rerun" if e["tree"] in built else "build"
-            built.add(e["tree"])
-            inside[""].append((e["started"], e["ended"], phase))
-    for (lane, slot), e in begun.items():
-        end = max([last, *(hold.end for hold in holds.values())])
-        holds[lane, slot, e["started"]] = Hold(
-            lane, e["started"], max(end, e["started"]), e["ready"], [*e["tasks"]], [*e["scopes"]], e["kind"] or "task",
-            slot, e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, 0,
-        )  # fmt: skip
+    for e in events.get("attempt", ()):
+        get = e.get
+        if (lane := get("lane")) is None:
+            continue
+        key = lane, get("slot", 0), e["started"]
+        if (hold := holds.get(key)) is None:
+            scope = get("scope")
+            hold = holds[key] = Hold(
+                lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], get("kind") or "task",
+                key[1], get("after"), e["outcome"], get("needs", ()), get("then"), get("memory") or 0,
+            )  # fmt: skip
+        else:
+            _beside(hold, e)
+        if get("reads") or get("writes"):
+            reads, writes = hold.locks.reads.union(get("reads", ())), hold.locks.writes.union(get("writes", ()))
+            hold.locks = schedule.Start((), None, reads, writes)
+        if get("spans"):
+            spans.setdefault(key, []).extend(e["spans"])
+    if "run-ended" not in events:
+        holds |= _begun(events.get("started", ()), holds)
+    inside = _inside(events)
     for key, hold in holds.items():
         if inside or key in spans:
             _fill(hold, spans.get(key, ()), inside)
@@ -132,12 +112,47 @@ def of(events: Iterable[Mapping[str, Any]]) -> list[Hold]:
     return sorted(holds.values(), key=operator.attrgetter("start", "end"))
 
 
+def _begun(
+    started: Iterable[Mapping[str, Any]], ended: Mapping[tuple[str, int, float], Hold]
+) -> dict[tuple[str, int, float], Hold]:
+    """What a slot began last, where nothing tells its end."""
+    last = max([0.0, *(hold.end for hold in ended.values())])
+    latest: dict[tuple[str, int], float] = {}
+    for lane, slot, began in ended:
+        latest[lane, slot] = max(began, latest.get((lane, slot), 0.0))
+    begun: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for e in started:
+        begun[e["lane"], e["slot"]] = e
+        last = max(last, e["started"])
+    return {
+        (lane, slot, e["started"]): Hold(
+            lane, e["started"], last, e["ready"], [*e["tasks"]], [*e["scopes"]], e["kind"] or "task", slot,
+            e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, 0,
+        )
+        for (lane, slot), e in begun.items()
+        if latest.get((lane, slot), -1.0) < e["started"]
+    }  # fmt: skip
+
+
+def _inside(events: ByEvent) -> Mapping[str, Sequence[tuple[float, float, str]]]:
+    """What has events of its own inside of a hold: scope, or "" -> from, until, phase."""
+    found: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    for e in events.get("condition", ()):
+        found[e["scope"]].append((e["started"], e["ended"], e["phase"]))
+    built: set[str] = set()
+    for e in events.get("build", ()):
+        if not e["cached"]:
+            found[""].append((e["started"], e["ended"], "rerun" if e["tree"] in built else "build"))
+            built.add(e["tree"])
+    return found
+
+
 def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
     """Another task of the set that shared the slot."""
     hold.names.append(e["task"])
     if e.get("scope"):
         hold.scopes.append(e["scope"])
-    hold.needs += e.get("needs", ())
+    hold.needs = [*hold.needs, *e.get("needs", ())]
     hold.end = max(hold.end, e["ended"])
     hold.then = e.get("then", hold.then)
     hold.memory += e.get("memory") or 0
@@ -188,6 +203,15 @@ def _nested(start: float, end: float, plain: What, cuts: Sequence[tuple[float, f
     if not cuts:
         yield Piece(start, end, plain)
         return
+    if len(cuts) == 1:  # nearly all
+        ((since, until, what),) = cuts
+        if since > start:
+            yield Piece(start, since, plain)
+        if until > since:
+            yield Piece(since, until, what)
+        if end > max(until, since):
+            yield Piece(max(until, since), end, plain)
+        return
     edges = sorted({start, end, *(edge for cut in cuts for edge in cut[:2])})
     for left, right in itertools.pairwise(edges):
         over = [cut for cut in cuts if cut[0] <= left and cut[1] >= right]
@@ -212,7 +236,17 @@ class Stretches:
             self._before.append(self._before[-1] + end - start)
 
     def within(self, start: float, end: float) -> float:
-        return max(0.0, self._until(end) - self._until(start)) if self._ends and self._ends[-1] > start else 0.0
+        """Seconds of them in a span."""
+        first = bisect.bisect_right(self._starts, start)
+        last = bisect.bisect_right(self._starts, end, first)
+        if last == 0:
+            return 0.0
+        covered = self._before[last] - self._before[first]
+        if first and (over := self._ends[first - 1] - start) > 0:
+            covered += over
+        if (over := self._ends[last - 1] - end) > 0:
+            covered -= over
+        return covered if covered > 0 else 0.0
 
     def between(self, start: float, end: float) -> Iterator[tuple[float, float]]:
         """Those that lie in a span, cut to it."""
@@ -220,7 +254,3 @@ class Stretches:
             if self._starts[i] >= end:
                 return
             yield max(start, self._starts[i]), min(end, self._ends[i])
-
-    def _until(self, moment: float) -> float:
-        i = bisect.bisect_right(self._starts, moment)
-        return self._before[i] - (max(0.0, self._ends[i - 1] - moment) if i else 0.0)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import orjson
+
+Event = Mapping[str, Any]
+ByEvent = Mapping[str, Sequence[Event]]  # one run's, by what they tell of, each sort oldest first
 
 
 @attrs.define
@@ -33,7 +37,7 @@ def _ends_line(file: Any) -> bool:
     return bool(file.read(1) == b"\n")
 
 
-def events(path: Path) -> Iterator[Mapping[str, Any]]:
+def events(path: Path) -> Iterator[Event]:
     """The events of a ledger, oldest first. A line that is not one (torn by a kill), or of no run, is passed over."""
     try:
         with path.open("rb") as file:
@@ -46,3 +50,21 @@ def events(path: Path) -> Iterator[Mapping[str, Any]]:
                     yield event
     except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
         return
+
+
+def by_event(events: Iterable[Event]) -> ByEvent:
+    found: dict[str, list[Event]] = defaultdict(list)
+    for e in events:
+        found[e["event"]].append(e)
+    return found
+
+
+def runs(events: Iterable[Event]) -> dict[str, ByEvent]:
+    """By run, the oldest first."""
+    found: dict[str, defaultdict[str, list[Event]]] = {}
+    for e in events:
+        of_run = found.get(e["run"])
+        if of_run is None:
+            of_run = found[e["run"]] = defaultdict(list)
+        of_run[e["event"]].append(e)
+    return dict[str, ByEvent](found)

@@ -14,13 +14,13 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import attrs
 
 from pipeline import holds as held
 from pipeline import schedule
 from pipeline.holds import Hold, Piece, Stretches, What
+from pipeline.ledger import ByEvent
 
 NOTHING_LEFT = "nothing left to start"
 DECIDING = "the run itself: judging, saving, starting"
@@ -68,16 +68,16 @@ class Timeline:
                 yield left, right, tuple(what for *_, what, _ in sorted(now, key=lambda each: each[3]))
 
 
-def of(events: Sequence[Mapping[str, Any]]) -> Timeline | None:
+def of(events: ByEvent) -> Timeline | None:
     """The timeline of one run's events, None where no task of it ran in a lane. A run that was killed ends with its
     last event."""
     holds = held.of(events)
     if not holds:
         return None
-    began = next((e for e in events if e["event"] == "run-started"), {})
-    ended = next((e["at"] for e in reversed(events) if e["event"] == "run-ended"), None)
+    began = next(iter(events.get("run-started", ())), {})
+    ended = next((e["at"] for e in events.get("run-ended", ())), None)
     start = min(began.get("at", holds[0].start), holds[0].start)
-    end = max(ended or 0.0, max(h.end for h in holds))
+    end = max(ended or 0.0, *[hold.end for hold in holds])
     used: dict[str, list[Hold]] = defaultdict(list)
     for hold in holds:
         used[hold.lane].append(hold)
@@ -121,29 +121,29 @@ class _Lane:
         self.windows: list[tuple[Hold, float, float, int]] = []  # a task to come, and from when until when
         self.left: list[Charged] = []  # slots that nothing comes to
         self.full, self.busy = Stretches(), Stretches()  # when no slot was free; when one was taken
-        taking: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left
-        starting: dict[float, int] = defaultdict(int)
-        for hold in holds:
-            taking[hold.end] -= 1
-            taking[hold.start] += 1
-            starting[hold.start] += 1
+        lent: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left, by holds of any lane
         for place in (place for hold in all_ if hold.places for place in hold.places if place[0] == name):
-            taking[place[1]] += place[3]
-            taking[place[2]] -= place[3]
+            lent[place[1]] += place[3]
+            lent[place[2]] -= place[3]
+        starts, ends = [hold.start for hold in holds], sorted([hold.end for hold in holds])
         since = [start] * len(holds)
-        count, taken, begun, at = len(holds), 0, 0, start
+        count, taken, begun, over, at = len(holds), 0, 0, 0, start
         reach = min(count, capacity)  # holds before this one have started, or a slot is charged to them
         filled = worked = None  # since when no slot is free; since when one is taken
-        for moment in sorted({*taking, end}):
+        for moment in sorted({*starts, *ends, *lent, end}):
             if begun + capacity - taken > count and taken < capacity and moment > at:
                 self.left += [(at, moment, nothing, n) for n in range(count, begun + capacity - taken)]
             at = moment
-            taken += taking[moment]
-            starts = begun + starting.get(moment, 0)
-            while begun < starts:
+            while over < count and ends[over] <= moment:
+                over += 1
+                taken -= 1
+            while begun < count and starts[begun] <= moment:
                 if begun < reach and since[begun] < moment:
                     self.windows.append((holds[begun], since[begun], moment, begun))
                 begun += 1
+                taken += 1
+            if lent:
+                taken += lent.get(moment, 0)
             now = max(begun, min(count, begun + capacity - taken))
             if now > reach:
                 for n in range(max(reach, begun), now):

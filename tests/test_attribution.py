@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_runner import Lab, lab  # noqa: F401  (a fixture)
 from test_timeline import told, works
 
-from pipeline import account, timeline
+from pipeline import account, ledger, timeline
 from pipeline.holds import What
 from pipeline.host import Attempt, Slot
 from pipeline.replay import Unit
@@ -105,7 +105,7 @@ def test_of_a_drive_of_twenty_scopes_in_real_lanes_no_second_is_without_a_name(l
     (info,) = lab.infos
     begin = {"event": "run-started", "at": info.started, "lanes": dict(info.lanes.capacity), "scopes": SCOPES}
     events = [begin, *({"event": "attempt", **e} for e in lab.events), {"event": "run-ended", "at": time.time()}]
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None and found.lanes == {"validation": 3, "generation": 2}
     work: Spent = defaultdict(float)
     for e in lab.events:
@@ -147,6 +147,6 @@ def test_of_plans_drawn_at_random_no_second_is_without_a_name(
         e["spans"] = [[kind, name, since, until]]
         work[e["kind"]] += whole - (until - since)
         work[name] += until - since if kind == "phase" else 0.0
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None
     assert_all_is_accounted_for(found, events, {phase: seconds for phase, seconds in work.items() if seconds > 1e-9})

@@ -14,7 +14,7 @@ import attrs
 import pytest
 from agent_project import Project, make_project, task, writing
 
-from pipeline import drafts, slot
+from pipeline import drafts, ledger, slot
 from pipeline.account import MERGE_LOCK
 from pipeline.agents import AGENTS
 from pipeline.agenttasks import Order
@@ -305,13 +305,13 @@ def test_the_phases_of_a_run_tell_useful_work_from_recovery_and_failures_by_thei
         return {"event": "condition", "scope": "a", "phase": phase, "started": began, "ended": ended}
 
     waited = [("wait", MERGE_LOCK, 15, 17)]
-    found = phases.of([
+    found = phases.of(ledger.by_event([
         attempt("draft", 0, 10), attempt("check", 10, 15), condition("check", 11, 15),
         attempt("land", 15, 25, "check-failed", then="repair:a", spans=waited), condition("rerun", 18, 24),
         attempt("repair", 25, 31), attempt("land", 31, 33, repaired=True), attempt("land", 0, 99),
         attempt("draft", 40, 43, "time-limit"), attempt("check", 43, 44, "time-limit"),
         attempt("draft", 50, 60, "exhausted", waited=7.5), condition("lint", 3, 4),
-    ])  # fmt: skip
+    ]))  # fmt: skip
     assert found.seconds == {
         "check": 4.0 + 1.0 + 1.0, "rerun": 6.0, "wait for a slot": 8.0, "draft": 10.0, "land": 2.0 + 2.0,
         "wait for the merge lock": 2.0, "repair": 6.0, "failed draft": 3.0 + 2.5, "back-off": 7.5, "lint": 1.0,
@@ -326,5 +326,7 @@ def test_a_build_of_the_gate_is_counted_once_for_all_that_waited_for_it_and_the_
 
     both = {"event": "attempt", "kind": "land", "outcome": "ok", "ready": 0, "started": 0, "ended": 20, "lane": "gate"}
     landings = [{**both, "scope": scope, "share": 0.5, "repaired": False} for scope in "ab"]
-    found = phases.of([build("x", 1, 6), build("x", 6, 10), build("y", 10, 10, cached=True), *landings])
+    found = phases.of(
+        ledger.by_event([build("x", 1, 6), build("x", 6, 10), build("y", 10, 10, cached=True), *landings])
+    )
     assert found.seconds == {"build": 5.0, "rerun": 4.0, "wait for a slot": 0.0, "land": 20.0 - 9.0}

@@ -16,7 +16,7 @@ from conftest import World
 from bench import browser
 from bench import page as pages
 from bench.browser import Page
-from pipeline import timeline
+from pipeline import ledger, timeline
 from pipeline.reports import page
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -258,7 +258,7 @@ def test_it_is_read_on_a_phone_in_both_schemes(tab: Page, real: Path, scheme: st
 
 
 def test_what_comes_from_data_is_text_whatever_it_holds(tab: Page, tmp_path: Path) -> None:
-    report, found = pages.report(3, 60, title=HOSTILE, why=HOSTILE), timeline.of(pages.events(3))
+    report, found = pages.report(3, 60, title=HOSTILE, why=HOSTILE), timeline.of(ledger.by_event(pages.events(3)))
     path = tmp_path / "index.html"
     path.write_bytes(page.html(HOSTILE, report, found, {}, "", HOSTILE))
     tab.open(path)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import replay, timeline
+from pipeline import ledger, replay, timeline
 from pipeline.holds import NO_END, What
 from pipeline.replay import Unit
 from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOT_MEASURED, NOTHING_LEFT
@@ -42,7 +42,7 @@ SIX = run(
 
 
 def test_every_wait_of_six_tasks_has_its_cause() -> None:
-    found = timeline.of(SIX)
+    found = timeline.of(ledger.by_event(SIX))
     assert found is not None
     assert dict(found.slots["validation"]) == pytest.approx(
         {
@@ -121,7 +121,7 @@ def told(units: list[Unit], caps: dict[str, int]) -> list[dict[str, Any]]:
 @given(works(), st.integers(1, 3), st.integers(1, 3))
 def test_what_slots_and_scopes_did_sums_to_the_wall_clock(units: list[Unit], n: int, generation: int) -> None:
     events = told(units, {"validation": n, "generation": generation})
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None
     millisecond_an_event = len(events) / 1000
     for lane, slots in found.lanes.items():
@@ -143,7 +143,7 @@ def test_what_slots_and_scopes_did_sums_to_the_wall_clock(units: list[Unit], n: 
 def test_what_ran_can_be_replayed_and_no_order_beats_the_bound(units: list[Unit], n: int, generation: int) -> None:
     caps = {"validation": n, "generation": generation}
     events = told(units, caps)
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None
     order = [u.name for u in units]
     again = sorted(replay.units(found.holds, {}), key=lambda u: order.index(u.name))
@@ -168,7 +168,7 @@ def test_a_batch_is_one_piece_of_work_and_a_group_stands_for_its_members() -> No
         attempt("confirm:a", "validation", 0, 7, 7, 8, needs=["land:a", "kind land"]),
         end=8,
     )
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None
     assert found.slots["validation"][What("useful", "baseline")] == 4 + 2
     work = {u.name: u for u in replay.units(found.holds, {"all": ["task:x"]})}
@@ -190,7 +190,7 @@ def test_what_ran_when_a_run_was_killed_held_its_slot_until_the_last_event_and_w
         {**began, "tasks": ["generate:a"], "scopes": ["a"], "after": "baseline:a"},
         attempt("baseline:b", "validation", 1, 1, 1, 9),
     ]
-    found = timeline.of(events)
+    found = timeline.of(ledger.by_event(events))
     assert found is not None and (found.start, found.end) == (0, 9)
     lost = What("recovery", "generate", NO_END)
     assert found.slots["generation"][lost] == 5

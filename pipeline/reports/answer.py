@@ -43,7 +43,7 @@ def _answer(session: Session, asked: Asked) -> int:
     if asked.elements:
         print(json.dumps(machine.elements(session), ensure_ascii=False))
     elif not forms and asked.since:
-        print("\n".join(_runs(_since(tuple(whole.runs(past.events)), asked.since))))
+        print("\n".join(_runs(_since(tuple(whole.runs(past.runs)), asked.since))))
     elif forms:
         report = whole.of(session, past)
         report = attrs.evolve(report, runs=_since(report.runs, asked.since))

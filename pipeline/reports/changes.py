@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -118,13 +119,16 @@ def looks(session: Session, selected: Sequence[str] = ()) -> tuple[list[str], bo
 def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
     """The table of tasks, and what needs a person."""
     events = past.last
-    tokens = tokens_of(events)
-    drafts = {e["scope"]: e for e in events if e["event"] == "attempt" and e.get("kind") == "draft" and e["lane"]}
+    tokens = tokens_of(events.get("call", ()))
+    attempts = [e for e in events.get("attempt", ()) if e.get("scope")]
+    drafts = {e["scope"]: e for e in attempts if e.get("kind") == "draft" and e["lane"]}
+    cpu: dict[str, float] = defaultdict(float)
+    for e in attempts:
+        cpu[e["scope"]] += e.get("cpu_seconds") or 0.0
     rows = [["task", "agent", "model", "tokens", "CPU s", "ending"]]
     for o in outcomes:
         drafted = drafts.get(o.scope, {})
-        cpu = [e.get("cpu_seconds") or 0.0 for e in events if e["event"] == "attempt" and e.get("scope") == o.scope]
-        seconds = f"{sum(cpu):.1f}" if any(cpu) else ""
+        seconds = f"{cpu[o.scope]:.1f}" if cpu[o.scope] else ""
         rows.append(
             [o.scope, drafted.get("agent") or "", drafted.get("model") or "", shown(tokens, o.scope), seconds, o.ending]
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pipeline.freshness import Freshness
+from pipeline.ledger import ByEvent, Event
 from pipeline.reports import changes
 from pipeline.reports.past import Past
 from pipeline.reports.summary import MEASURED, NEEDS_A_PERSON, outcome
@@ -23,13 +24,14 @@ def unended(taken_on: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
 
 def of_last_run(session: Session, past: Past) -> tuple[tuple[str, ...], bool]:
     """What there is to say of the last run's endings, and whether nobody is needed."""
-    started = next((e for e in reversed(past.events) if e["event"] == "run-started" and e.get("scopes")), None)
+    begun = ((e, of_run) for of_run in reversed(past.runs.values()) for e in of_run.get("run-started", ()))
+    nothing: tuple[Event | None, ByEvent] = None, {}
+    started, of_run = next(((e, of_run) for e, of_run in begun if e.get("scopes")), nothing)
     if started is None:
         return ("no run has begun here: run `doit mutate`",), False
-    of_run = [e for e in past.events if e["run"] == started["run"]]
-    endings = [e for e in of_run if e["event"] == "ending"]
+    endings = of_run.get("ending", ())
     wrong = list(unended(started["scopes"], [e["scope"] for e in endings]))
-    if not any(e["event"] == "run-ended" for e in of_run):
+    if "run-ended" not in of_run:
         wrong.append(f"the run {started['run']} has not come to its end: run again")
     for e in endings:
         if e["ending"] in NEEDS_A_PERSON:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
 from pipeline import replay, timeline
 from pipeline.holds import What
+from pipeline.ledger import ByEvent, Event
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.results import Outcome
 from pipeline.timeline import Timeline
@@ -22,7 +22,6 @@ THRESHOLD = 0.35  # of f, from which on two lanes are worth having
 FIRST_COME = "two lanes, first come"
 HOW = "recorded durations in simulated time, a batch as one piece of work"
 MOST_REPLAYED = 1000  # tasks; the cost grows with the square: 1.7 s of CPU for 980
-Event = Mapping[str, Any]
 
 
 @attrs.define  # a long run has 100,000 of them, and a frozen one takes three times as long to make
@@ -114,7 +113,7 @@ class Figures:
         return self.end - self.start
 
 
-def of(events: Sequence[Event], found: Timeline, share: Shares, replayed: bool = True, run: str = "") -> Figures:
+def of(events: ByEvent, found: Timeline, share: Shares, replayed: bool = True, run: str = "") -> Figures:
     """The figures of one run's events, of its timeline and its shares. replayed: whether what the work would have taken
     in other orders is asked for."""
     lanes = tuple(
@@ -127,7 +126,7 @@ def of(events: Sequence[Event], found: Timeline, share: Shares, replayed: bool =
             sums[what] += end - start
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}
-    killed = not any(e["event"] == "run-ended" for e in events)
+    killed = "run-ended" not in events
     busy = sum(row.seconds for lane in lanes if lane.name == GENERATION for row in lane.rows if _worked(row))
     return Figures(
         run, found.start, found.end, killed, lanes, scopes, together, busy, _spent(events), share,
@@ -155,39 +154,38 @@ def paid(call: Event) -> int | None:
     return int(told["fresh_input"] + told["cache_write"] + told["output"])
 
 
-def _spent(events: Sequence[Event]) -> tuple[Spent, ...]:
+def _spent(events: ByEvent) -> tuple[Spent, ...]:
     kills: Counter[tuple[str, int | None]] = Counter()
     dropped: dict[tuple[str, int | None], Counter[str]] = defaultdict(Counter)
     found: dict[tuple[str, int | None, str | None], Spent] = {}
     failed: dict[tuple[str, int | None, str | None], list[str]] = defaultdict(list)
     well = str(Outcome.OK)
-    for e in events:
-        event = e["event"]
-        if event == "call":
-            key = e["scope"], e.get("round"), e.get("model")
-            spent = found.get(key)
-            if spent is None:
-                spent = found[key] = Spent(*key, 0, 0, 0, 0, 0, 0.0, True, 0, "")
-            spent.calls += 1
-            told = (e.get("tokens") or {}).get
-            spent.fresh_input += told("fresh_input", 0)
-            spent.cache_write += told("cache_write", 0)
-            spent.cache_read += told("cache_read", 0)
-            spent.output += told("output", 0)
-            cost = told("cost")
-            spent.cost = None if cost is None or spent.cost is None else spent.cost + cost
-            if told("source") != "envelope":
-                spent.measured = False
-            if e["outcome"] != well:
-                failed[key].append(e["outcome"])
-        elif event == "candidate-dropped":
-            dropped[e["scope"], e.get("round")][e["outcome"]] += 1
-        elif event == "attempt" and e.get("killed") and e.get("kind") == "validate":
+    for e in events.get("call", ()):
+        key = e["scope"], e.get("round"), e.get("model")
+        spent = found.get(key)
+        if spent is None:
+            spent = found[key] = Spent(*key, 0, 0, 0, 0, 0, 0.0, True, 0, "")
+        spent.calls += 1
+        told = (e.get("tokens") or {}).get
+        spent.fresh_input += told("fresh_input", 0)
+        spent.cache_write += told("cache_write", 0)
+        spent.cache_read += told("cache_read", 0)
+        spent.output += told("output", 0)
+        cost = told("cost")
+        spent.cost = None if cost is None or spent.cost is None else spent.cost + cost
+        if told("source") != "envelope":
+            spent.measured = False
+        if e["outcome"] != well:
+            failed[key].append(e["outcome"])
+    for e in events.get("candidate-dropped", ()):
+        dropped[e["scope"], e.get("round")][e["outcome"]] += 1
+    for e in events.get("attempt", ()):
+        if e.get("killed") and e.get("kind") == "validate":
             kills[e["scope"], e.get("round")] += e["killed"]
     for key, spent in found.items():
         spent.kills = kills.get(key[:2], 0)
         spent.nothing_for = _nothing(spent, failed.get(key, ()), dropped.get(key[:2], Counter()))
-    return tuple([found[key] for key in sorted(found, key=lambda key: (key[0], str(key[1:])))])
+    return tuple([found[key] for key in sorted(found, key=lambda key: (key[0], key[1] or 0, key[2] or ""))])
 
 
 def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str]) -> str:
@@ -204,10 +202,10 @@ def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str]) -> str:
 # -- the verdict on lanes
 
 
-def shares(events: Sequence[Event], found: Timeline) -> Shares:
+def shares(events: ByEvent, found: Timeline) -> Shares:
     g, rounds = 0.0, dict[tuple[str, int], float]()
-    for e in events:
-        if e["event"] == "call" and e.get("started"):
+    for e in events.get("call", ()):
+        if e.get("started"):
             took = e["ended"] - e["started"]
             g += took
             if (round_ := e.get("round")) is not None:
@@ -226,7 +224,7 @@ def shares(events: Sequence[Event], found: Timeline) -> Shares:
     return Shares(g, v, (min(each), statistics.median(each), max(each)) if each else None)
 
 
-def _verdict(events: Sequence[Event], found: Timeline, replayed: bool) -> Verdict:
+def _verdict(events: ByEvent, found: Timeline, replayed: bool) -> Verdict:
     work = work_of(events, found)
     took = max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds)
     bound, by = replay.bound(work, found.lanes)
@@ -234,8 +232,8 @@ def _verdict(events: Sequence[Event], found: Timeline, replayed: bool) -> Verdic
     return Verdict(took, bound, by, replays(work, found.lanes) if two else {})
 
 
-def work_of(events: Sequence[Event], found: Timeline) -> list[replay.Unit]:
-    groups = {e["task"]: e.get("needs", ()) for e in events if e.get("kind") == "group" and e["event"] == "attempt"}
+def work_of(events: ByEvent, found: Timeline) -> list[replay.Unit]:
+    groups = {e["task"]: e.get("needs", ()) for e in events.get("attempt", ()) if e.get("kind") == "group"}
     return replay.units(found.holds, groups)
 
 
@@ -251,7 +249,7 @@ def replays(work: Sequence[replay.Unit], lanes: Mapping[str, int]) -> dict[str, 
     }
 
 
-def what_if(events: Sequence[Event], lanes: Mapping[str, int]) -> tuple[float, float] | None:
+def what_if(events: ByEvent, lanes: Mapping[str, int]) -> tuple[float, float] | None:
     """What the recorded work would take with these caps, and with those that it had: seconds, estimated. None where
     nothing ran."""
     if (found := timeline.of(events)) is None:

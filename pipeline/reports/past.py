@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import itertools
+from collections.abc import Iterator
 
 from pipeline import ledger, timeline
+from pipeline.ledger import ByEvent, Event
 from pipeline.reports import figures
 from pipeline.reports.figures import Figures, Shares
 from pipeline.session import Session
 from pipeline.timeline import Timeline
-
-Event = Mapping[str, Any]
 
 
 class Past:
@@ -24,17 +23,16 @@ class Past:
         self._session, self._closing, self._replayed = session, [closing] if closing else [], replayed
 
     @functools.cached_property
-    def events(self) -> Sequence[Event]:
+    def runs(self) -> dict[str, ByEvent]:
         """Of all runs, oldest first."""
-        return [*ledger.events(self._session.ledger_path), *self._closing]
+        return ledger.runs(itertools.chain(ledger.events(self._session.ledger_path), self._closing))
 
     @functools.cached_property
-    def last(self) -> Sequence[Event]:
+    def last(self) -> ByEvent:
         """Of the run that is ending, else of the last one in the ledger in which anything began."""
         if self._session.info is not None:
-            return [*self._session.events, *self._closing]
-        run = next((e["run"] for e in reversed(self.events) if _ran(e)), "")
-        return [e for e in self.events if e["run"] == run]
+            return ledger.by_event(itertools.chain(self._session.events, self._closing))
+        return next((of_run for of_run in reversed(self.runs.values()) if _ran(of_run)), {})
 
     @functools.cached_property
     def timeline(self) -> Timeline | None:
@@ -49,12 +47,12 @@ class Past:
         """None where none of its tasks ran in a lane."""
         if self.timeline is None or self.shares is None:
             return None
-        run = self._session.info.run if self._session.info else str(self.last[0]["run"])
+        run = self._session.info.run if self._session.info else next(iter(self.last.values()))[0]["run"]
         return figures.of(self.last, self.timeline, self.shares, self._replayed, run)
 
 
-def _ran(e: Event) -> bool:
-    return e["event"] == "started" or (e["event"] == "attempt" and e["lane"] is not None)
+def _ran(of_run: ByEvent) -> bool:
+    return "started" in of_run or any(e["lane"] is not None for e in of_run.get("attempt", ()))
 
 
 @contextlib.contextmanager

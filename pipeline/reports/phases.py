@@ -9,12 +9,12 @@ there is back-off: a wait, as those for a slot and for the merge lock are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from pipeline.account import MERGE_LOCK
+from pipeline.ledger import ByEvent, Event
 from pipeline.results import Outcome
 
 USEFUL = ("draft", "check", "build", "lint", "look", "land")
@@ -36,7 +36,7 @@ class Phases:
         return sum(self.seconds.get(phase, 0.0) for phase in phases)
 
 
-def of(events: Sequence[Mapping[str, Any]]) -> Phases:
+def of(events: ByEvent) -> Phases:
     """The phases of one run's events."""
     seconds: dict[str, float] = defaultdict(float)
     count: dict[str, int] = defaultdict(int)
@@ -46,14 +46,14 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
         seconds[phase] += took
         count[phase] += 1
 
-    judged = [e for e in events if e["event"] == "condition"]
+    judged = events.get("condition", ())
     for e in judged:
         add(e["phase"], e["ended"] - e["started"])
-    built = [e for e in events if e["event"] == "build" and not e["cached"]]  # of the gate; a tree again is a rerun
+    built = [e for e in events.get("build", ()) if not e["cached"]]  # of the gate; a tree again is a rerun
     for n, e in enumerate(built):
         add("rerun" if e["tree"] in {each["tree"] for each in built[:n]} else "build", e["ended"] - e["started"])
-    for e in events:
-        if e["event"] != "attempt" or e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
+    for e in events.get("attempt", ()):
+        if e.get("kind") not in _KINDS or e.get("lane") is None or "agent" not in _whose(e):
             continue
         took = e["ended"] - e["started"]
         waited = sum(until - since for _, what, since, until in e.get("spans", ()) if what == MERGE_LOCK)
@@ -79,12 +79,12 @@ def of(events: Sequence[Mapping[str, Any]]) -> Phases:
     return Phases(dict(seconds), dict(count), causes)
 
 
-def _whose(event: Mapping[str, Any]) -> tuple[str, ...]:
+def _whose(event: Event) -> tuple[str, ...]:
     """Scopes have landings too."""
     return ("agent",) if event["kind"] != "land" or "repaired" in event or "then" in event else ()
 
 
-def text(events: Sequence[Mapping[str, Any]]) -> list[str]:
+def text(events: ByEvent) -> list[str]:
     """In a few lines; none where no task of an agent ran."""
     found = of(events)
     useful, recovery = found.total(USEFUL), found.total(RECOVERY)

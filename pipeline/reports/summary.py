@@ -10,6 +10,7 @@ import attrs
 
 from pipeline import sandbox
 from pipeline.equivalent import possibly_equivalent
+from pipeline.ledger import Event
 from pipeline.measuring import Baseline, Confirmed
 from pipeline.model import Scope
 from pipeline.mutants import Score, Status, is_survivor, score
@@ -213,7 +214,7 @@ def _beside(landed: Landed) -> str:
 
 def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
     """The table of scopes, and what needs a person."""
-    tokens = tokens_of(past.last)
+    tokens = tokens_of(past.last.get("call", ()))
     rows = [["scope", "mutants", "survivors", "score %", "honest %", "tests", "tokens", "ending"]]
     rows += [_row(o, shown(tokens, o.scope)) for o in outcomes]
     if len(outcomes) > 1:
@@ -244,7 +245,7 @@ def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
             )
         said += [f"{o.scope}: the engine disagrees with a proof: {d}" for d in o.disagreements]
     said += dict.fromkeys(session.landing_notes)
-    if (why := sandbox.missing()) and any(e.get("proved") for e in past.last):
+    if (why := sandbox.missing()) and any(e.get("proved") for e in past.last.get("attempt", ())):
         said.append(
             f"no sandbox of the system's: {why}; Node.js alone kept generated tests from files and programs, "
             "and nothing kept them from the network"
@@ -292,13 +293,12 @@ def _percent(value: float | None) -> str:
 NOT_TOLD = "not measured"
 
 
-def tokens_of(events: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+def tokens_of(calls: Iterable[Event]) -> dict[str, int | None]:
     """Scope -> tokens spent: fresh input, cache write and output, as the envelopes say; None where one did not."""
     spent: dict[str, int | None] = {}
-    for e in events:
-        if e["event"] == "call":
-            before, more = spent.get(e["scope"], 0), figures.paid(e)
-            spent[e["scope"]] = None if before is None or more is None else before + more
+    for e in calls:
+        before, more = spent.get(e["scope"], 0), figures.paid(e)
+        spent[e["scope"]] = None if before is None or more is None else before + more
     return spent
 
 
@@ -319,16 +319,16 @@ def lanes(past: Past) -> list[str]:
     events, share = past.last, past.shares
     if share is None:
         return ["nothing to do: 0 engine runs, 0 calls"]
-    ran = [e for e in events if e["event"] == "attempt" and e["lane"] is not None]
+    ran = [e for e in events.get("attempt", ()) if e["lane"] is not None]
     if not ran:
         return ["no task of the run has ended"]
-    built = [e for e in events if e["event"] == "build" and not e["cached"]]
-    calls = sum(e["event"] == "call" and bool(e.get("started")) for e in events)
+    built = [e for e in events.get("build", ()) if not e["cached"]]
+    calls = sum(bool(e.get("started")) for e in events.get("call", ()))
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
     runs = sum(e.get("engine_runs") or 0 for e in ran)
     lanes = f"validation {share.v:.1f} s with {runs} engine runs, generation {share.g:.1f} s with {calls} calls"
     waited = sum(e.get("waited") or 0.0 for e in ran)
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
-    landed = sum(e["event"] == "gated" and not e["guilty"] for e in events)
+    landed = sum(not e["guilty"] for e in events.get("gated", ()))
     lanes += f", {len(built)} builds at the gate for {landed} changes that landed" if built else ""
     return [f"{wall:.1f} s for {len(ran)} tasks: {lanes}", *times.shares(share)]

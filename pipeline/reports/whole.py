@@ -3,13 +3,14 @@ forms that machines and browsers read (machine.py, page.py) are made of it, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import attrs
 
 from pipeline.equivalent import possibly_equivalent
 from pipeline.landing import Refused
+from pipeline.ledger import ByEvent, Event
 from pipeline.measuring import Baseline
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Score, is_survivor
@@ -141,7 +142,7 @@ def of(session: Session, past: Past) -> Report:
     before, after = (summary.total(each) for each in ([o.before for o in outcomes], [o.after for o in outcomes]))
     return Report(
         1, _branch(session), Scores.of(before) if before else None, Scores.of(after) if after else None,
-        scopes, tasks, past.figures, tuple(runs(past.events)),
+        scopes, tasks, past.figures, tuple(runs(past.runs)),
     )  # fmt: skip
 
 
@@ -195,35 +196,22 @@ def _killed(mutant: Mutant, how: str) -> Killed:
     return Killed(mutant.file, mutant.line, mutant.mutator, mutant.original, mutant.replacement, how)
 
 
-def runs(events: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
-    by_run: dict[str, list[Mapping[str, Any]]] = {}
-    for e in events:
-        by_run.setdefault(e.get("run", ""), []).append(e)
-    return (_run(run, of_run) for run, of_run in by_run.items())
+def runs(of_all: Mapping[str, ByEvent]) -> Iterator[Run]:
+    return (_run(run, events) for run, events in of_all.items())
 
 
-def _run(run: str, events: Sequence[Mapping[str, Any]]) -> Run:
-    began: Mapping[str, Any] = {}
-    ended: Mapping[str, Any] = {}
-    endings: list[Mapping[str, Any]] = []
-    tasks, seen = 0, 0.0
+def _run(run: str, events: ByEvent) -> Run:
+    began: Event = next(iter(events.get("run-started", ())), {})
+    ended: Event = next(iter(events.get("run-ended", ())), {})
+    endings = events.get("ending", ())
+    tasks = sum(e.get("lane") is not None for e in events.get("attempt", ()))
+    seen = max(e.get("ended") or e.get("at") or e.get("started") or 0.0 for of in events.values() for e in of[-1:])
     tokens: int | None = 0
     cost: float | None = 0.0
-    for e in events:
-        event = e["event"]
-        seen = max(seen, e.get("ended") or e.get("at") or 0.0)
-        if event == "attempt":
-            tasks += e.get("lane") is not None
-        elif event == "call":
-            more, paid = figures.paid(e), (e.get("tokens") or {}).get("cost")
-            tokens = None if tokens is None or more is None else tokens + more
-            cost = None if cost is None or paid is None else cost + paid
-        elif event == "ending":
-            endings.append(e)
-        elif event == "run-started":
-            began = began or e
-        elif event == "run-ended":
-            ended = ended or e
+    for e in events.get("call", ()):
+        more, paid = figures.paid(e), (e.get("tokens") or {}).get("cost")
+        tokens = None if tokens is None or more is None else tokens + more
+        cost = None if cost is None or paid is None else cost + paid
     afters = [Score(**e["after"]) for e in endings if e.get("after")]
     after = summary.total(afters) if len(afters) == len(endings) else None
     return Run(
