@@ -142,7 +142,7 @@ def drawing(times: int = 200) -> tuple[float, float]:
     doing = [
         live.Doing(lane, (f"{lane}:src/{n}.js:1",), float(n)) for lane, slots in lanes.items() for n in range(slots)
     ]
-    state = live.State(lanes, doing, ["3 of 40 scopes", "12 kills", "1,000 tokens", "about 3:00 min left"])
+    state = live.State(lanes, lanes, doing, ["3 of 40 scopes", "12 kills", "1,000 tokens", "about 3:00 min left"])
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         above = live.Above(nowhere, live.drawing(lambda: state))
         above.redraw()  # rich is loaded

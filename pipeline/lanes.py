@@ -47,7 +47,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         super().__init__(*args)
         self._host, self._lanes, self._memory, self._signals, self._inbox = host, lanes, memory, signals, inbox
-        self.teller = Teller(self.reporter, lanes)
+        self.teller = Teller(self.reporter, lanes, quiet=self.stream.verbosity == 0)
         self._state = State(self.dep_manager, [task.name for task in plan])
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
         self._priorities = Priorities(_work(task, host) for task in plan)
@@ -383,7 +383,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
         left = f"about {live.span(self._left)} left" if self._left else ""
         said = [scopes, *self._host.progress(), left]
-        return live.State(self._lanes.capacity, doing, [each for each in said if each])
+        return live.State(self._lanes.capacity, self._slots.in_use(), doing, [each for each in said if each])
 
     def _reckon(self) -> None:
         """The time left, for who looks: of all tasks of the plan, so not at every turn of a big one."""

@@ -35,6 +35,7 @@ class State:
     """Of a run, at one moment."""
 
     capacity: Mapping[str, int]
+    in_use: Mapping[str, int]  # slots: a task may hold several, or lend its own
     doing: Sequence[Doing]
     said: Sequence[str]  # scopes done, kills, tokens, time left
 
@@ -81,7 +82,7 @@ def drawing(state: Callable[[], State | None]) -> Callable[[], str]:
         if now is None:
             return ""
         with console.capture() as captured:
-            console.print(_drawn(now, time.time()))
+            console.print(_drawn(now, time.time(), console.width))
         lines = captured.get().replace(_UNBROKEN, " ").splitlines()
         # No cursor goes up further than the screen.
         return "".join(f"{line.rstrip()}\n" for line in lines[: max(1, console.height - 1)])
@@ -135,14 +136,16 @@ def _gone(shown: str) -> str:
     return "\r\x1b[2K" + "\x1b[1A\x1b[2K" * shown.count("\n") if shown else ""
 
 
-def _drawn(state: State, now: float) -> Any:
+def _drawn(state: State, now: float, width: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     shown = Table.grid(padding=(0, 2))
-    for lane, slots in state.capacity.items():
+    used = {lane: f"{state.in_use[lane]}/{slots}" for lane, slots in state.capacity.items()}
+    room = width - sum(2 + max(map(len, each), default=0) for each in (used, used.values()))
+    for lane in state.capacity:
         doing = sorted((each for each in state.doing if each.lane == lane), key=lambda each: each.since)
-        shown.add_row(Text(lane, style="bold"), Text(f"{len(doing)}/{slots}"), _wrapped(_listed(doing, now)))
+        shown.add_row(Text(lane, style="bold"), Text(used[lane]), _wrapped(_listed(doing, now, room)))
     shown.add_row("", "", _wrapped(state.said))
     return shown
 
@@ -152,10 +155,20 @@ def _wrapped(items: Sequence[str]) -> str:
     return " · ".join(each.replace(" ", _UNBROKEN) for each in items)
 
 
-def _listed(doing: Sequence[Doing], now: float) -> list[str]:
-    named = [f"{_named(each.names)} {span(now - each.since)}" for each in doing[:MOST]]
+def _listed(doing: Sequence[Doing], now: float, room: int) -> list[str]:
+    """room: columns for one of them."""
+    named = [_fitted(_named(each.names), span(now - each.since), room) for each in doing[:MOST]]
     more = [f"{len(doing) - MOST} more"] if len(doing) > MOST else []
     return [*named, *more] or ["idle"]
+
+
+def _fitted(name: str, time: str, room: int) -> str:
+    """Of a name that is too long its middle is left out: both its kind and the end of its path tell it from others."""
+    room -= len(time) + 1
+    if len(name) > room:
+        head = max(1, (room - 1) // 2)
+        name = f"{name[:head]}…{name[len(name) - max(1, room - 1 - head) :]}"
+    return f"{name} {time}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -117,10 +117,11 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             finally:
                 with process.tidying():
                     status, summary = host.close(result, signals.hit)
+                status = INTERRUPTED if signals.hit else max(result, status)
                 watching.close()
                 if lanes_runner:
-                    lanes_runner.teller.complete(summary)
-            return INTERRUPTED if signals.hit else max(result, status)
+                    lanes_runner.teller.complete(summary, status)
+            return status
 
     def _reports_only(self, selected: Sequence[Any]) -> bool:
         """Is what the tasks print all that there is to say? A program may read it: doit adds no line of its own."""

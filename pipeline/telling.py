@@ -34,10 +34,11 @@ _STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 class Teller:
     reporter: Any
     lanes: schedule.Lanes
+    quiet: bool = False  # `-v 0`: of ours nothing while all goes well
 
     def say(self, text: str) -> None:
         """A line of our own."""
-        if for_people(self.reporter):
+        if for_people(self.reporter) and not self.quiet:
             self.reporter.write(f"{visible(text)}\n")
 
     def show(self, task: Any, attempt: Attempt) -> None:
@@ -68,12 +69,12 @@ class Teller:
                 sys.stderr.write(f"{text}\n")  # it keeps that for its document
             self.say(text)
 
-    def complete(self, summary: str) -> None:
-        """End the report; doit's JSON document stays one."""
+    def complete(self, summary: str, status: int) -> None:
+        """End the report; doit's JSON document stays one. status: what the run is about to exit with."""
         if not isinstance(self.reporter, JsonReporter):
             self.reporter.complete_run()
             if summary:
-                self.say(summary)
+                attrs.evolve(self, quiet=self.quiet and status == 0).say(summary)
             return
         stream, self.reporter.outstream = self.reporter.outstream, io.StringIO()
         self.reporter.complete_run()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bench.measuring import at_a_terminal
 from pipeline import live
@@ -68,8 +69,20 @@ def test_whoever_is_no_terminal_or_asks_for_quiet_gets_lines_alone(project: Path
 
 def test_many_tasks_are_counted_and_times_are_short() -> None:
     doing = [Doing("validation", (f"baseline:{n}",), 100 - n) for n in range(8)]
-    text = " · ".join(live._listed(doing, 100.0))
+    text = " · ".join(live._listed(doing, 100.0, 60))
     assert text.startswith("baseline:0 0 s · baseline:1 1 s") and text.endswith("2 more")
-    assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0) == ["a and 2 more 1:00 min"]
+    assert live._listed([Doing("x", ("a", "b", "c"), 40.0)], 100.0, 60) == ["a and 2 more 1:00 min"]
     assert [live.span(s) for s in (-1, 59.9, 61, 3600, 7384)] == ["0 s", "59 s", "1:01 min", "1:00 h", "2:03 h"]
-    assert State({}, (), ()).said == ()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_shows_how_long_each_task_has_run_and_how_many_slots_are_in_use(width: int) -> None:
+    names = ("validate:src/checkout/discounts.test.js:1", "baseline:a")
+    doing = [Doing("validation", names[:1], 88.0), Doing("generation", names[1:], 99.0)]
+    state = State({"validation": 4, "generation": 12}, {"validation": 3, "generation": 1}, doing, ["1 of 2 scopes"])
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(live._drawn(state, 100.0, width))
+    lines = [line.rstrip().replace(live._UNBROKEN, " ") for line in captured.get().splitlines()]
+    shown = names[0] if width == 80 else "validate…est.js:1"
+    assert lines == [f"validation  3/4   {shown} 12 s", "generation  1/12  baseline:a 1 s", f"{'':18}1 of 2 scopes"]

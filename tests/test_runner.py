@@ -620,7 +620,15 @@ def test_the_output_of_a_task_is_in_one_piece(lab: Lab) -> None:
     for verbosity in "01":
         _, out = lab.doit(tasks, "-n", "3", "-v", verbosity)
         assert "a 1\n" not in out
-        assert "a done\n" in out
+        assert ("a done\n" in out) == (verbosity == "1")
+
+
+def test_verbosity_0_says_nothing_of_ours_while_all_goes_well_and_everything_when_it_does_not(lab: Lab) -> None:
+    good = lab.task("good", lambda slot: attrs.evolve(OK, output="said", line="good done"))
+    status, out = lab.doit([good], "-n", "2", "-v", "0")
+    assert (status, out) == (0, ".  good\n")
+    status, out = lab.doit([lab.task("bad", failing())], "-n", "2", "-v", "0")
+    assert status == 1 and "all told" in out and "lanes:" not in out
 
 
 def test_json_stays_one_document_with_the_lanes_and_the_summary(lab: Lab) -> None:
