@@ -315,7 +315,7 @@ class Session:
             self.tell(
                 "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
                 selected=len(info.selected), scopes=info.scopes, orphans_ended=ended, calls_waited_for=waited,
-                took_over=dead and dead.get("run"), sandbox=sandbox.missing() or "enforced",
+                took_over=dead and dead.get("run"), sandbox=sandbox.missing() or "enforced", since=self.plan.since,
             )  # fmt: skip
         except BaseException as error:  # Ctrl-C too
             self._stack.close()

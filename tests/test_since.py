@@ -40,6 +40,11 @@ def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(dr
     assert "nothing to do" in driven.doit("-n", "2", "mutate", "since=HEAD~1").out
     report = json.loads(driven.doit("report", "--json", "since=HEAD~1").out)
     assert [scope["scope"] for scope in report["scopes"]] == ["src/cart.js@HEAD~1", NARROW]
+    # Where the time went is told of the last run of the plan that is asked about, as narrow as it is.
+    whole_report = json.loads(driven.doit("report", "--json").out)
+    narrowed = {run["run"]: run["since"] for run in whole_report["runs"]}
+    assert narrowed[report["figures"]["run"]] == "HEAD~1" and narrowed[whole_report["figures"]["run"]] == ""
+    assert f"{report['figures']['run']} since HEAD~1 " in driven.doit("report", "--since", "2").out
     # The plan may say it; where nothing has changed there is nothing to do.
     assert "no task" not in driven.doit("list", "since=HEAD").both
     driven.doit("-n", "2", "mutate", "since=HEAD")

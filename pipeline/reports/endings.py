@@ -24,7 +24,8 @@ def unended(taken_on: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
 
 def of_last_run(session: Session, past: Past) -> tuple[tuple[str, ...], bool]:
     """What there is to say of the last run's endings, and whether nobody is needed."""
-    begun = ((e, of_run) for of_run in reversed(past.runs.values()) for e in of_run.get("run-started", ()))
+    ours = (of_run for of_run in reversed(past.runs.values()) if past.is_ours(of_run))
+    begun = ((e, of_run) for of_run in ours for e in of_run.get("run-started", ()))
     nothing: tuple[Event | None, ByEvent] = None, {}
     started, of_run = next(((e, of_run) for e, of_run in begun if e.get("scopes")), nothing)
     if started is None:

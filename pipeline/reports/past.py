@@ -29,10 +29,15 @@ class Past:
 
     @functools.cached_property
     def last(self) -> ByEvent:
-        """Of the run that is ending, else of the last one in the ledger in which anything began."""
+        """Of the run that is ending, else of the last one of the same plan in which anything began: a plan narrowed by
+        `since` has reports of its own."""
         if self._session.info is not None:
             return ledger.by_event(itertools.chain(self._session.events, self._closing))
-        return next((of_run for of_run in reversed(self.runs.values()) if _ran(of_run)), {})
+        return next((of_run for of_run in reversed(self.runs.values()) if _ran(of_run) and self.is_ours(of_run)), {})
+
+    def is_ours(self, of_run: ByEvent) -> bool:
+        """Was it a run of this plan, as narrow as it is now?"""
+        return narrowed_by(of_run) == self._session.plan.since
 
     @functools.cached_property
     def timeline(self) -> Timeline | None:
@@ -49,6 +54,11 @@ class Past:
             return None
         run = self._session.info.run if self._session.info else next(iter(self.last.values()))[0]["run"]
         return figures.of(self.last, self.timeline, self.shares, self._replayed, run)
+
+
+def narrowed_by(of_run: ByEvent) -> str:
+    """The ref that a run's `since` named; '' where it had none."""
+    return next((str(e.get("since") or "") for e in of_run.get("run-started", ())), "")
 
 
 def _ran(of_run: ByEvent) -> bool:

@@ -16,7 +16,7 @@ from pipeline.model import Scope
 from pipeline.mutants import Mutant, Score, is_survivor
 from pipeline.reports import changes, figures, summary
 from pipeline.reports.figures import Figures
-from pipeline.reports.past import Past
+from pipeline.reports.past import Past, narrowed_by
 from pipeline.results import Candidates, Landed, Proofs, find
 from pipeline.session import Session
 from pipeline.worktree import GitError
@@ -103,6 +103,7 @@ class Run:
     """One run of the ledger."""
 
     run: str
+    since: Annotated[str, "The ref that narrowed it, else empty"]
     started: Annotated[float | None, "Seconds since the epoch"]
     ended: Annotated[float | None, "null: it was killed, or is running"]
     seen: Annotated[float | None, "When its last event was, in seconds since the epoch"]
@@ -215,7 +216,7 @@ def _run(run: str, events: ByEvent) -> Run:
     afters = [Score(**e["after"]) for e in endings if e.get("after")]
     after = summary.total(afters) if len(afters) == len(endings) else None
     return Run(
-        run, began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens, cost,
+        run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens, cost,
         sum(e["ending"] == summary.LANDED for e in endings),
         after.survivors if after else None, after.honest if after else None,
     )  # fmt: skip
