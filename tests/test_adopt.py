@@ -37,7 +37,7 @@ def test_a_plan_index_becomes_tasks_of_agents_in_a_tasks_yaml_that_keeps_every_o
     mine = "version: 1\n# mine\npools: {generation: 3}   # three\ntasks: [{name: install, run: 'true'}]\n"
     project.write("tasks.yaml", mine)
     source = written(tmp_path, INDEX)
-    said = project.doit("plan", "--from", source, "--write", code=1).err
+    said = project.doit("plan", "--from", source, "--write", code=3).err
     assert said == f"{source}: task 3 has no `verify_commands`, and nothing lands unchecked; say --check COMMAND\n"
     assert project.read("tasks.yaml") == mine, "nothing is written where anything is wrong"
     done = project.doit("plan", "--from", source, "--write", "--check", "make test")
@@ -54,7 +54,7 @@ def test_a_plan_index_becomes_tasks_of_agents_in_a_tasks_yaml_that_keeps_every_o
     assert three.agent is not None
     assert three.agent.brief == "Do this: Document", "one word would be a file's name"
     assert "draft:task-3" in project.doit("list", "--all").out
-    again = project.doit("plan", "--from", source, "--write", "--check", "make test", code=1).err
+    again = project.doit("plan", "--from", source, "--write", "--check", "make test", code=3).err
     assert again.count("has a task called") == 3
     (project.root / "tasks.yaml").unlink()
     project.doit("plan", "--from", source, "--write", "--check", "make test")

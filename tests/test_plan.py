@@ -238,11 +238,15 @@ def test_the_finding_is_said_once_when_a_run_starts_and_json_stays_json(lab: Lab
         ({"from_": "x", "hoist": ["y"]}, "--hoist and --from do not go together"),
         ({"n": 0}, "-n 0: the validation lane needs a slot at least; say -n 1 or more"),
         ({"scope": "x"}, "no scope is called 'x'; there is none"),
-        ({"from_": "none.json"}, "none.json: cannot be read: No such file or directory"),
     ],
 )
 def test_a_question_without_an_answer_says_so(lab: Lab, asked: dict[str, Any], said: str) -> None:
-    assert lab.plan(**asked) == (1, "", f"{said}\n")
+    assert lab.plan(**asked) == (3, "", f"{said}\n")
+
+
+def test_what_is_wrong_with_a_foreign_plan_is_an_answer_that_it_cannot_be_read_too(lab: Lab) -> None:
+    said = "none.json: cannot be read: No such file or directory\n"
+    assert lab.plan(from_="none.json") == (1, "", said)
 
 
 # Drawings
@@ -264,7 +268,7 @@ def test_dot_draws_needs_waves_and_who_shares_a_path(lab: Lab) -> None:
 def test_svg_without_graphviz_says_what_to_install(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     session = lab.session()
     monkeypatch.setenv("PATH", str(lab.root))
-    assert answer(session, Asked(svg="plan.svg")) == 1
+    assert answer(session, Asked(svg="plan.svg")) == 3
     assert lab.capsys.readouterr().err == (
         "graphviz's `dot` is not installed; install graphviz (apt install graphviz, brew install graphviz), or take the text by --dot\n"
     )
@@ -332,7 +336,7 @@ def test_a_command_that_goes_on_writing_the_file_is_named_with_what_to_write(lab
         {"name": "c", "writes": ["x"], "run": "echo c >> {fragment}"},
     )
     status, out, err = lab.plan(text, hoist=["x"], write=True)
-    assert (status, out) == (1, "")
+    assert (status, out) == (3, "")
     assert err.splitlines() == [
         "x cannot be hoisted while commands go on writing it, whatever the plan declares. {fragment} stands for the file that takes a task's share:",
         "  a: write `echo a >> {fragment}` instead of `echo a >> x`",
@@ -617,7 +621,7 @@ def test_two_files_are_hoisted_at_once_and_each_command_says_which_share_is_mean
 )  # fmt: skip
 def test_a_hoist_that_cannot_be_is_refused_with_its_reason(lab: Lab, text: str, path: str, said: str) -> None:
     status, out, err = lab.plan(text, hoist=[path], write=True)
-    assert (status, out) == (1, "")
+    assert (status, out) == (3, "")
     assert err.replace(f"{lab.root}/", "") == f"{said}\n"
     assert lab.world.read("tasks.yaml") == text
 

@@ -62,12 +62,12 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
 
     since = driven.doit("report", "--since", run["run"][:8]).out
     assert run["run"] in since
-    driven.doit("report", "--since", "nope", code=1)
-    assert "no run of that name" in driven.doit("report", "--since", "nope", code=1).both
-    assert "two documents" in driven.doit("report", "--json", "--junit", code=1).both
+    driven.doit("report", "--since", "nope", code=3)
+    assert "no run of that name" in driven.doit("report", "--since", "nope", code=3).both
+    assert "two documents" in driven.doit("report", "--json", "--junit", code=3).both
     assert "s with validation 1, generation 3;" in driven.doit("report", "--what-if", "n=1,generation=3").out
-    assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=1).both
-    assert "'foo=3' is no such thing" in driven.doit("report", "--what-if", "foo=3", code=1).both
+    assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=3).both
+    assert "'foo=3' is no such thing" in driven.doit("report", "--what-if", "foo=3", code=3).both
 
     told = driven.doit("report").out.splitlines()
     at = next(
@@ -105,7 +105,7 @@ def test_where_a_call_was_not_measured_no_sum_leaves_it_out_and_a_document_says_
     assert "src/label.js: failed" in ran.err
     of_all = driven.doit("report", "--since", "2", "--check", code=1).out.splitlines()[-1]
     assert of_all.count("not measured") == 2
-    assert "two documents" in driven.doit("report", "--markdown", "--what-if", "n=2", code=1).both
+    assert "two documents" in driven.doit("report", "--markdown", "--what-if", "n=2", code=3).both
 
 
 def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_the_ledger(driven: World) -> None:
@@ -156,4 +156,4 @@ def test_what_a_run_will_cost_is_told_from_what_runs_have_cost(driven: World) ->
     assert told["due"] >= 1 and told["cost"] is None
     assert told["engine"]["low"] <= told["engine"]["mean"] <= told["engine"]["high"] <= told["validation"]["high"]
     assert told["tokens"]["mean"] >= 3000 * told["calls"]["mean"] > 0
-    assert "do not go together" in driven.doit("plan", "--cost", "--hoist", "x", code=1).both
+    assert "do not go together" in driven.doit("plan", "--cost", "--hoist", "x", code=3).both

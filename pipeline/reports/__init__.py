@@ -26,8 +26,7 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     ) -> TaskFailed | None:
         from pipeline.reports.answer import answer
 
-        status = answer(session, asked.Asked(check, json, markdown, junit, elements, since, what_if))
-        return TaskFailed("", report=False) if status else None
+        return _ended(answer(session, asked.Asked(check, json, markdown, junit, elements, since, what_if)))
 
     def show_plan(
         scope: str,
@@ -44,9 +43,7 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     ) -> TaskFailed | None:
         from pipeline.reports.plan.answer import answer
 
-        status = answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_, check, cost))
-        # What there is to say is said: a status of 1 is an answer, not a failure to be explained.
-        return TaskFailed("", report=False) if status else None
+        return _ended(answer(session, plan.Asked(scope, n, hoist, write, strict, json, dot, svg, from_, check, cost)))
 
     yield {
         "basename": "plan",
@@ -92,6 +89,14 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
         # What a linter reads is not known: nothing of the project may change meanwhile.
         "meta": {"pool": VALIDATION, "kind": "lint", "reads": [session.plan.root]},
     }
+
+
+def _ended(status: int) -> TaskFailed | None:
+    """What there is to say is said: a status of 1 is an answer, not a failure to be explained. Of others doit knows
+    none that a task could end with."""
+    if status > 1:
+        raise SystemExit(status)
+    return TaskFailed("", report=False) if status else None
 
 
 def notes(session: Session) -> list[str]:

@@ -23,13 +23,13 @@ class Wrong(Exception):
 
 
 def answer(session: Session, asked: Asked) -> int:
-    """Print it; the exit status."""
+    """Print it; the exit status: 3 where what was asked for is wrong."""
     try:
         with no_collection():
             return _answer(session, asked)
     except Wrong as error:
         sys.stderr.write(f"doit report: {error}\n")
-        return 1
+        return 3
 
 
 def _answer(session: Session, asked: Asked) -> int:

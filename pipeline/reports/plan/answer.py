@@ -43,7 +43,7 @@ def answer(session: Session, asked: Asked) -> int:
         return _foreign(asked) if asked.from_ else _plan(session, asked)
     except (Wrong, draw.CannotDraw, PlanErrors) as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+        return 3
 
 
 def notes(session: Session) -> list[str]:
