@@ -124,10 +124,13 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     # And one that was killed in its first task.
     begin, start = (next(e for e in map(json.loads, kept) if e["event"] == each) for each in ("run-started", "started"))
     with ledger.open("a") as file:
-        for each in (begin, start):
+        for each in (begin, start, {**start, "kind": "generate", "lane": "generation"}):
             file.write("\n" + json.dumps({**each, "run": "9"}))
-    assert "no task of the run has ended" in driven.doit("report").out
-    assert json.loads(driven.doit("report", "--json").out)["figures"]["run"] == "9"
+    said = driven.doit("report").out
+    assert "no task of the run has ended" in said
+    assert "a task was asking a model at its last event: what that cost is told by the run that takes" in said
+    figures = json.loads(driven.doit("report", "--json").out)["figures"]
+    assert (figures["run"], figures["in_flight"]) == ("9", 1)
 
 
 def test_columns_stand_under_each_other_whatever_the_letters() -> None:

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from pipeline import replay, timeline
-from pipeline.holds import What
+from pipeline.holds import NO_END, What
 from pipeline.ledger import ByEvent, Event
 from pipeline.model import GENERATION, VALIDATION
 from pipeline.results import Outcome
 from pipeline.timeline import Timeline
 
 THRESHOLD = 0.35  # of f, from which on two lanes are worth having
+_ASKING = ("generate", "draft", "repair")  # kinds of tasks that ask a model
 FIRST_COME = "two lanes, first come"
 HOW = "recorded durations in simulated time, a batch as one piece of work"
 MOST_REPLAYED = 1000  # tasks; the cost grows with the square: 1.7 s of CPU for 980
@@ -100,6 +101,7 @@ class Figures:
     start: float  # seconds since the epoch
     end: float
     killed: bool  # nobody wrote that it ended
+    in_flight: int  # tasks that asked a model and had no end when it was killed: what they cost is in no figure here
     lanes: tuple[Lane, ...]
     scopes: Mapping[str, tuple[Row, ...]]  # each sums to the wall clock
     together: Mapping[str, float]  # the lanes that worked at once, joined by " + " -> seconds
@@ -127,9 +129,10 @@ def of(events: ByEvent, found: Timeline, share: Shares, replayed: bool = True, r
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}
     killed = "run-ended" not in events
+    in_flight = sum(hold.outcome == NO_END and hold.kind in _ASKING for hold in found.holds)
     busy = sum(row.seconds for lane in lanes if lane.name == GENERATION for row in lane.rows if _worked(row))
     return Figures(
-        run, found.start, found.end, killed, lanes, scopes, together, busy, _spent(events), share,
+        run, found.start, found.end, killed, in_flight, lanes, scopes, together, busy, _spent(events), share,
         _verdict(events, found, replayed),
     )  # fmt: skip
 

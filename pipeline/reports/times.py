@@ -23,6 +23,9 @@ def text(figures: Figures) -> list[str]:
     said += ["", *_scopes(figures.scopes)]
     if figures.spent:
         said += ["", *_tokens(figures.spent)]
+    if n := figures.in_flight:
+        asked = "a task was asking a model" if n == 1 else f"{n} tasks were asking a model"
+        said += ["", f"{asked} at its last event: what that cost is told by the run that takes the reply over"]
     return [*said, "", *shares(figures.shares), *verdict(figures.verdict, figures.shares)]
 
 
