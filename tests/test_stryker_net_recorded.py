@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -38,6 +41,7 @@ from pipeline.process import Finished
 from pipeline.results import Outcome
 
 RECORDED = Path(__file__).parent / "recorded" / "stryker_net"
+SHOP_NET = Path(__file__).parent.parent / "examples" / "shop-net"
 ROOT = "/shop-net"  # what the paths in the records were turned into
 NAMES = ("Cart", "Pricing", "Rates", "Slug", "Stock")
 
@@ -731,6 +735,23 @@ def test_what_a_machine_lacks_is_said_with_what_to_install(
     with pytest.raises(EngineError, match=said) as raised:
         StrykerNet(EngineConfig(use="stryker-net")).version(machine(text))
     assert raised.value.outcome is Outcome.BAD_CONFIG
+
+
+def test_a_run_without_dotnet_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    shutil.copytree(SHOP_NET, root, ignore=shutil.ignore_patterns("bin", "obj", "cache", "__pycache__"))
+    for words in ("init -q -b main", "add -A", "-c user.name=n -c user.email=n@n commit -qm begin"):
+        subprocess.run(["git", *words.split()], cwd=root, check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").symlink_to(shutil.which("git") or "")
+    env = {"PATH": str(tmp_path / "bin"), "DOIT_MUTATE_HOME": str(tmp_path / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "doit", "-n", "1", "baseline"], cwd=root, env=env, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert "dotnet not found: install the .NET SDK" in ran.stderr and "Traceback" not in ran.stderr
+    assert not (root / "cache/ledger.jsonl").exists()
 
 
 def test_a_global_tool_is_found_though_path_does_not_name_its_folder_yet(machine: Callable[[str], Path]) -> None:

@@ -97,7 +97,8 @@ class StrykerNet:
     # -- test
 
     def check(self, root: Path, installs: bool) -> None:
-        pass
+        if not installs:
+            self.version(root)
 
     def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
         return tests
