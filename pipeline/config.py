@@ -11,13 +11,13 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import yaml
 
 from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source, wishes
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
-from .document import schema
 from .kept import Kept
 from .kinds import OURS
 from .source import Mistake, PlanErrors, Problem, nearest, quoted
@@ -319,6 +319,13 @@ def _shared_writes(scopes: Sequence[expand.Expanded], tasks: Sequence[model.Task
         if each.scope.name in changes:  # land:X would be the task of both
             what = f"a scope and an agent's task are called {quoted(each.scope.name)}"
             yield Mistake(("tasks", changes[each.scope.name], "name"), what, "choose another name for the task")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of tasks.yaml."""
+    from . import schema as schemas
+
+    return schemas.document("tasks.yaml", document.Document)
 
 
 if __name__ == "__main__":

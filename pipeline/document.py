@@ -1,10 +1,8 @@
-"""tasks.yaml as it's written: frozen classes that mirror it, data → those classes, those classes → JSON Schema.
+"""tasks.yaml as it's written: frozen classes that mirror it, data → those classes.
 
 Knows the shape of the document, not what its parts have to do with one another: that is config.py's.
 """
 
-import inspect
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -12,7 +10,7 @@ from typing import Annotated, Any, Literal
 import attrs
 import cattrs
 
-from . import kinds, model
+from . import hooks, model
 from .kinds import (
     ARGUMENT,
     BATCH,
@@ -35,11 +33,9 @@ from .kinds import (
     WORKERS,
     Argv,
     Commands,
-    Kind,
     Name,
     Pattern,
     Patterns,
-    Several,
     Short,
     Single,
     Unexpected,
@@ -268,7 +264,7 @@ class Document:
 # --- plain data → Document --------------------------------------------------------------------------------------------
 
 
-_converter = kinds.converter()
+_converter = hooks.converter()
 
 
 @attrs.frozen
@@ -331,7 +327,7 @@ def _mistakes(error: BaseException, where: Where) -> Iterator[tuple[Mistake, Whe
         for inner, note in error.group_exceptions()[0]:
             name = note.name.rstrip("_")
             if isinstance(inner, KeyError):
-                described = kinds.marker(note.type, str) or ""
+                described = hooks.marker(note.type, str) or ""
                 what = f"`{name}` is missing: {described[:1].lower()}{described[1:]}"
                 yield Mistake((*where, name), what), where
             else:
@@ -344,7 +340,7 @@ def _mistakes(error: BaseException, where: Where) -> Iterator[tuple[Mistake, Whe
     elif isinstance(error, cattrs.ForbiddenExtraKeysError):
         for key in sorted(error.extra_fields):
             what = f"no key {quoted(key)} here"
-            yield Mistake((*where, key), what, nearest(key, kinds.keys(error.cl))), (*where, key)
+            yield Mistake((*where, key), what, nearest(key, hooks.keys(error.cl))), (*where, key)
     elif isinstance(error, Unexpected):
         yield Mistake(where, error.what, error.remedy, show=error.show), _culprit(where)
     else:
@@ -373,59 +369,3 @@ def _without(data: Any, where: Where) -> Any:
     if isinstance(data, dict):
         return {key: value for key, value in data.items() if key != step}
     return [item for index, item in enumerate(data) if index != step]
-
-
-# --- Document → JSON Schema -------------------------------------------------------------------------------------------
-
-
-_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number", type(None): "null"}
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of tasks.yaml, made from the classes above."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tasks.yaml", **schema_of(Document)}
-
-
-def schema_of(type_: Any) -> dict[str, Any]:
-    """The schema of a type: of a frozen class, what its fields are annotated with."""
-    if type_ in _PLAIN:
-        return {"type": _PLAIN[type_]}
-    if hasattr(type_, "__metadata__"):
-        kind, described = kinds.marker(type_, Kind), kinds.marker(type_, str)
-        inner = dict(kind.schema) if kind else schema_of(kinds.bare(type_))
-        if kinds.marker(type_, Several):
-            inner = {"anyOf": [inner["items"], {**inner, "minItems": 1}]}
-        if kinds.marker(type_, Single):
-            inner = {"anyOf": [inner["additionalProperties"], inner]}
-        if short := kinds.marker(type_, Short):
-            inner = {"anyOf": [inner["properties"][short.key], inner]}
-        return {"description": described, **inner} if described else inner
-    if typing.get_origin(type_) in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(each) for each in type_.__args__]}
-    if typing.get_origin(type_) is tuple:
-        first, *rest = type_.__args__
-        long = {} if rest == [...] else {"minItems": len(rest) + 1, "maxItems": len(rest) + 1}
-        return {"type": "array", "items": schema_of(first), **long}
-    if typing.get_origin(type_) is Mapping:
-        key, value = type_.__args__
-        return {"type": "object", "propertyNames": schema_of(key), "additionalProperties": schema_of(value)}
-    if typing.get_origin(type_) is Literal:
-        return {"enum": list(type_.__args__)}
-    fields = attrs.fields(type_)
-    described = inspect.getdoc(type_)
-    return {
-        **({"description": described} if described else {}),
-        "type": "object",
-        "properties": {field.name.rstrip("_"): _of_field(field) for field in fields},
-        "required": [f.name for f in fields if f.default is attrs.NOTHING or f.metadata.get("required")],
-        "additionalProperties": False,
-        **getattr(type_, "RULES", {}),
-    }
-
-
-def _of_field(field: Any) -> dict[str, Any]:
-    """What has no default is always there, as null too where its type says so; what has one is left out instead."""
-    schema, inner = schema_of(field.type), getattr(field.type, "__origin__", None)
-    if field.default is not attrs.NOTHING or type(None) not in typing.get_args(inner):
-        return schema
-    return {**{k: v for k, v in schema.items() if k != "type"}, "type": [schema["type"], "null"]}

@@ -182,14 +182,12 @@ class Stored:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of one file of the proof store, made from the classes above."""
-    from pipeline.document import schema_of
+    """The JSON Schema of one file of the proof store."""
+    from pipeline import schema
 
     for class_ in (Test, Kill, Proof, Stored):
         attrs.resolve_types(class_)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "proof.json", **schema_of(Stored)
-    }  # fmt: skip
+    return schema.document("proof.json", Stored)
 
 
 @attrs.frozen

@@ -107,9 +107,10 @@ def _runs(runs: Sequence[whole.Run]) -> list[str]:
     rows = [["run", "minutes", "tasks", "tokens", "USD", "landed", "survivors", "honest %", "exit"]]
     for run in runs:
         minutes = "not measured" if run.minutes is None else f"{run.minutes:.1f}"
+        name = run.run + (f" since {run.since}" if run.since else "")
         rows.append(
             [
-                run.run + (f" since {run.since}" if run.since else ""), minutes, str(run.tasks), _tokens(run.tokens), _cost(run.cost), str(run.landed),
+                name, minutes, str(run.tasks), _tokens(run.tokens), _cost(run.cost), str(run.landed),
                 "" if run.survivors is None else str(run.survivors), "" if run.honest is None else f"{run.honest:.1f}",
                 "killed, or running" if run.status is None else str(run.status),
             ]

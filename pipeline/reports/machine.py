@@ -27,15 +27,15 @@ def as_json(report: Report) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of that document, made from the classes it is made of."""
-    from pipeline.document import schema_of
+    """The JSON Schema of that document."""
+    from pipeline import schema
     from pipeline.reports import figures, whole
 
     for module in (figures, whole):
         for class_ in vars(module).values():
             if isinstance(class_, type) and attrs.has(class_) and class_.__module__ == module.__name__:
                 attrs.resolve_types(class_, include_extras=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "report", **schema_of(Report)}
+    return schema.document("report", Report)
 
 
 def as_markdown(report: Report) -> str:

@@ -216,7 +216,8 @@ def _run(run: str, events: ByEvent) -> Run:
     afters = [Score(**e["after"]) for e in endings if e.get("after")]
     after = summary.total(afters) if len(afters) == len(endings) else None
     return Run(
-        run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens, cost,
+        run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens,
+        cost,
         sum(e["ending"] == summary.LANDED for e in endings),
         after.survivors if after else None, after.honest if after else None,
     )  # fmt: skip
