@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar
 
 import attrs
+
+from pipeline import clock
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -21,6 +22,7 @@ Span = tuple[Kind, str, float, float]  # what it was, of what, from and until in
 
 MERGE_LOCK = "the merge lock"
 BACK_OFF = "a retry's back-off"
+BISECT = "bisect"  # the phase of an engine run that one of its scopes broke: the others are run again without it
 
 
 @attrs.define
@@ -78,11 +80,16 @@ def engine_started() -> None:
         account.engine_runs += 1
 
 
+def told(kind: Kind, name: str, began: float) -> None:
+    """A span that ends now, and of which only its end tells what it was."""
+    if (account := current()) is not None:
+        account.spans.append((kind, name, began, clock.now()))
+
+
 @contextlib.contextmanager
 def span(kind: Kind, name: str) -> Iterator[None]:
-    account, began = current(), time.time()
+    began = clock.now()
     try:
         yield
     finally:
-        if account is not None:
-            account.spans.append((kind, name, began, time.time()))
+        told(kind, name, began)

@@ -7,14 +7,13 @@ beside it says that it is whole, and what it takes to use it again. So a crash a
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import attrs
 
-from pipeline import process
+from pipeline import clock, process
 from pipeline.choice import LANE
 from pipeline.generators import Reply, read
 from pipeline.generators.base import Classifies, believable
@@ -56,7 +55,7 @@ class Call:
                 return Reply(outcome, detail=f"not asked any more: {why}")
             if (spent := self.barred()) is not None:
                 return Reply(Outcome.OVER_BUDGET, detail=spent)
-            started = time.time()
+            started = clock.now()
             try:
                 finished = make(replies.raw(self.name))
             except process.Stopped:
@@ -113,7 +112,7 @@ class Call:
     def _record(self, got: Reply, started: float | None = None, recovered: bool = False) -> None:
         self.session.call(
             **self.about, model=got.model, reply=self.name,
-            outcome=str(got.outcome), detail=got.detail, started=started, ended=time.time(), recovered=recovered,
+            outcome=str(got.outcome), detail=got.detail, started=started, ended=clock.now(), recovered=recovered,
             tokens=attrs.asdict(got.tokens) if got.tokens else None,
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import attrs
 
-from pipeline import linting, model, process
+from pipeline import clock, linting, model, process
 from pipeline.ended import unfinished
 from pipeline.lint import BadBaseline
 from pipeline.owning import NotOwned, Owning
@@ -160,13 +160,13 @@ def judge(
     """
     found: list[Judged] = []
     for condition in conditions:
-        began = time.time()
+        began = clock.now()
         judged = untouched(condition.run(place), altered)
-        told(judged, condition.phase, began, time.time())
+        told(judged, condition.phase, began, clock.now())
         if judged.outcome is Outcome.UNVERIFIED:
-            began = time.time()
+            began = clock.now()
             judged = untouched(condition.run(place), altered)
-            told(judged, RERUN, began, time.time())
+            told(judged, RERUN, began, clock.now())
         found.append(judged)
         if judged.outcome is not Outcome.OK:
             break

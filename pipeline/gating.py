@@ -6,13 +6,12 @@ the branch moves, never during a build. What was green or red is remembered by t
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 
 import attrs
 
-from pipeline import conditions, ledger, process
+from pipeline import clock, conditions, ledger, process
 from pipeline.account import MERGE_LOCK
 from pipeline.branch import Conflict
 from pipeline.changes import Changes, Due, Proposal
@@ -232,7 +231,7 @@ class Gating:
 
     def _gated(self, name: str, guilty: bool) -> None:
         if not self.look:
-            self.session.tell("gated", task=name, guilty=guilty, at=time.time())
+            self.session.tell("gated", task=name, guilty=guilty, at=clock.now())
         self._judged = [*self._judged, guilty][-REMEMBERED:]
         self.gate.rate = observed(sum(self._judged), len(self._judged))
 
@@ -315,7 +314,7 @@ class Gating:
     def _build_of(self, stack: Stack, tree: str, worktree: Worktree, commit: str) -> tuple[Verdict, str]:
         cache = ActionCache(self.session.places.cache / "actions")
         known = {"gate": list(self.config.build), "project": self.session.repository.prefix, "tree": tree}
-        info, began = self.session.info, time.time()
+        info, began = self.session.info, clock.now()
         since = info.started if info and (info.always or self.again) else 0.0
         attempts = self._built[tree]
         built = next((each for each in attempts if each.verdict is not Verdict.UNVERIFIED), None)
@@ -334,7 +333,7 @@ class Gating:
         attempts.append(built)
         self.session.build(
             stack=list(stack), tree=tree, verdict=str(built.verdict), cached=cached, detail=built.detail.split("\n")[0],
-            started=began, ended=time.time(),
+            started=began, ended=clock.now(),
         )  # fmt: skip
         return built.verdict, built.detail
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import attrs
 
-from pipeline import schedule
+from pipeline import account, schedule
 from pipeline.ledger import ByEvent
 from pipeline.results import Outcome
 
@@ -158,7 +158,7 @@ def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
     hold.memory += e.get("memory") or 0
     if e["ready"] >= hold.ready:
         hold.ready, hold.after = e["ready"], e.get("after")
-    if e["outcome"] not in _WELL:
+    if hold.outcome != Outcome.OK and e["outcome"] != Outcome.CACHED:  # what one of them brought was worth the time
         hold.outcome = e["outcome"]
 
 
@@ -193,6 +193,8 @@ def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[
 def _phase(name: str, outcome: str) -> What:
     if name == "rerun":
         return What("rerun", "rerun")
+    if name == account.BISECT:
+        return What("recovery", name, "a scope that broke the run of several")
     if name == "repair":
         return What("recovery", name, outcome if outcome not in _WELL else "a check that failed")
     return What("useful", name) if outcome in _WELL else What("recovery", name, outcome)

@@ -116,7 +116,7 @@ class RunInfo:
     selected: tuple[str, ...]  # the tasks selected and all they need
     scopes: tuple[str, ...]  # those that any of them belongs to: each must come to an ending
     always: bool
-    started: float  # time.time()
+    started: float  # clock.now()
     words: tuple[str, ...] | None = None  # the selection as it was given; None: the default
 
 
@@ -154,7 +154,7 @@ class Host(Protocol):
         """One for each set of tasks that takes a slot: all that is known of it should the run be killed."""
 
     def record(self, event: Mapping[str, object]) -> None:
-        """One for each attempt that ended, and for each task that was up to date. Times are time.time()'s."""
+        """One for each attempt that ended, and for each task that was up to date. Times are clock.now()'s."""
 
     def close(self, result: int, interrupted: bool) -> tuple[int, str]:
         """However the run ended. result: doit's exit status → (the final one, the summary)."""

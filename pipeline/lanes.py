@@ -25,7 +25,7 @@ import attrs
 from doit import runner
 from doit.exceptions import BaseFail, InvalidTask, TaskFailed
 
-from pipeline import live, process, schedule
+from pipeline import clock, live, process, schedule
 from pipeline.action import check_pool, meta
 from pipeline.host import Attempt, Host, Slot
 from pipeline.memory import Memory
@@ -177,7 +177,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             frozenset(meta.get("writes", ())), meta.get("batch"), self._memory.of(task.name),
         )  # fmt: skip
         after = max(self._ends(task), default=(0, None))[1]
-        waiting = Waiting(node, time.time(), ready, after=after)
+        waiting = Waiting(node, clock.now(), ready, after=after)
         if not waiting.locked and not self._judge(waiting):
             return
         if not task.actions and not waiting.locked:
@@ -191,7 +191,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         if self.select_task(node, self._dispatcher.tasks):
             return True
         if node.run_status == "up-to-date" and waiting.ready.pool:
-            now = time.time()
+            now = clock.now()
             self._record(waiting, None, now, now, Outcome.CACHED, {})
         self._give_back(node, None)
         return False
@@ -202,18 +202,12 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             task, kind = node.task, meta(node.task, "kind")
             self._priorities.ended(task.name, seconds)
             self._over[task.name] = (len(self._over), task.name)
-            if not task.actions:  # a group ends when the last of it does
+            if not task.actions or node.run_status == "up-to-date":
+                # A group ends when the last of it does; what was up to date is waited for as what it needs is.
                 self._over[task.name] = max(self._ends(task), default=self._over[task.name])
-                if task.name in self._needed:
-                    self._host.record(
-                        {
-                            "task": task.name,
-                            "kind": "group",
-                            "lane": None,
-                            "needs": _needs(task),
-                            "outcome": str(Outcome.CACHED),
-                        }
-                    )
+            if not task.actions and task.name in self._needed:
+                needs = {"lane": None, "needs": _needs(task)}
+                self._host.record({"task": task.name, "kind": "group", **needs, "outcome": str(Outcome.CACHED)})
             if meta(task, "pool") and (scope := meta(task, "scope")):
                 self._of_scope[scope] -= 1
             if kind:
@@ -274,7 +268,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         return {
             "tasks": [each.name for each in running.members],
             "kind": first.leg.kind if first.leg else meta(first.task, "kind"), "scopes": scopes,
-            "lane": running.slot.lane, "slot": running.slot.index, "ready": last.since, "started": time.time(),
+            "lane": running.slot.lane, "slot": running.slot.index, "ready": last.since, "started": clock.now(),
             **({"after": last.after} if last.after else {}),
         }  # fmt: skip
 
@@ -311,7 +305,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         fields = {**attempt.fields, **running.shared, "then": leg.name, **running.told(waiting)}
         self._record(waiting, running.slot.lane, running.started, running.ended, attempt.outcome, fields)
         ready = attrs.evolve(waiting.ready, pool=leg.pool, batch=leg.batch)
-        self._wait(Waiting(waiting.node, time.time(), ready, leg))
+        self._wait(Waiting(waiting.node, clock.now(), ready, leg))
 
     def _wait(self, waiting: Waiting) -> None:
         self._ready[waiting.task.name] = waiting
@@ -335,14 +329,14 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         node, task = waiting.node, waiting.task
         if task.actions:
             self._state.begin(task)
-        started = time.time()
+        started = clock.now()
         try:
             with self._signals.raising():
                 fail = self.execute_task(task)
         except KeyboardInterrupt:
             end_own_children()
             return
-        ended = time.time()
+        ended = clock.now()
         fail = self.process_task_result(node, fail)
         if task.actions:
             outcome = Outcome.OK if fail is None else Outcome.CRASHED

@@ -10,11 +10,12 @@ import io
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import attrs
+
+from pipeline import clock
 
 MOST = 6  # tasks of a lane that are shown by name
 EVERY = 1.0  # seconds
@@ -27,7 +28,7 @@ class Doing:
 
     lane: str
     names: tuple[str, ...]
-    since: float  # time.time()
+    since: float  # clock.now()
 
 
 @attrs.frozen
@@ -82,7 +83,7 @@ def drawing(state: Callable[[], State | None]) -> Callable[[], str]:
         if now is None:
             return ""
         with console.capture() as captured:
-            console.print(_drawn(now, time.time(), console.width))
+            console.print(_drawn(now, clock.now(), console.width))
         lines = captured.get().replace(_UNBROKEN, " ").splitlines()
         # No cursor goes up further than the screen.
         return "".join(f"{line.rstrip()}\n" for line in lines[: max(1, console.height - 1)])

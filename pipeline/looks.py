@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import process
+from pipeline import clock, process
 from pipeline.conditions import TAIL, Judged
 from pipeline.drafts import Looked, TaskLanded, hash_of
 from pipeline.ended import unfinished
@@ -67,9 +67,9 @@ class Looks:
         out = self.session.task_target(task.name, "look")
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        began = time.time()
+        began = clock.now()
         judged = _judge(task, look, filled(look.run, str(out.absolute())), worktree.root)
-        self.session.condition(task.name, "look", judged, began, time.time())
+        self.session.condition(task.name, "look", judged, began, clock.now())
         return Looked(judged.outcome, judged.detail, hash_of([look, landed.files if landed else {}]))
 
 

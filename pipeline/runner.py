@@ -7,7 +7,6 @@ import os
 import queue
 import signal
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from doit.control import TaskControl
 from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
-from pipeline import limits, live, process, schedule, telling
+from pipeline import clock, limits, live, process, schedule, telling
 from pipeline.action import Refusal, Step, check_pool, meta
 from pipeline.host import Host, RunInfo, in_the_way
 from pipeline.lanes import LanesRunner
@@ -86,7 +85,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         words = None if self.sel_default_tasks else tuple(self.sel_tasks)
         scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
         names = tuple(task.name for task in selected)
-        info = RunInfo(_run_id(), lanes, names, scopes, always, time.time(), words)
+        info = RunInfo(_run_id(), lanes, names, scopes, always, clock.now(), words)
         inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
         with _told_plainly(), Signals(lambda: inbox.put(None)) as signals, contextlib.ExitStack() as stack:
             try:

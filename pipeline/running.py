@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
 from doit.exceptions import BaseFail, TaskError, TaskFailed
 
-from pipeline import account, process, schedule
+from pipeline import account, clock, process, schedule
 from pipeline.account import Account
 from pipeline.action import Refusal
 from pipeline.host import Attempt, Leg, Slot, in_the_way
@@ -68,7 +67,7 @@ class Running:
         steps = [each.task.actions[0] for each in self.members]
         leg = self.members[0].leg  # of a batch all have one performer
         performer = leg.performer if leg else steps[0].performer
-        self.started = time.time()
+        self.started = clock.now()
         with account.opened(self.spent):
             try:
                 self.attempts = dict(performer([step.key for step in steps], self.slot))
@@ -79,5 +78,5 @@ class Running:
                 self.error = TaskError(f"{names}: {type(error).__name__}", error)
                 if isinstance(error, Refusal) or in_the_way(error):
                     self.error = TaskFailed(f"{names}: {error}")
-        self.ended = time.time()
+        self.ended = clock.now()
         inbox.put(self)

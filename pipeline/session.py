@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from pipeline import filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
+from pipeline import clock, filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
 from pipeline.action import Refusal
 from pipeline.agenttasks import Order
 from pipeline.conditions import Judged
@@ -486,7 +486,7 @@ class Session:
             status, text = self._close(self, result, interrupted)
             if status == 0 and not interrupted:
                 self._remember(text)
-            self.tell("run-ended", at=time.time(), status=status, interrupted=interrupted)
+            self.tell("run-ended", at=clock.now(), status=status, interrupted=interrupted)
             if "measuring" in self.__dict__:
                 self.measuring.cache.shrink()
             return status, text

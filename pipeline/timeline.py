@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -121,10 +122,16 @@ class _Lane:
         self.windows: list[tuple[Hold, float, float, int]] = []  # a task to come, and from when until when
         self.left: list[Charged] = []  # slots that nothing comes to
         self.full, self.busy = Stretches(), Stretches()  # when no slot was free; when one was taken
-        lent: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left, by holds of any lane
-        for place in (place for hold in all_ if hold.places for place in hold.places if place[0] == name):
-            lent[place[1]] += place[3]
-            lent[place[2]] -= place[3]
+        lent: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left, by holds that lend theirs
+        extra = []
+        for hold in all_:
+            for lane, since_, until, more in hold.places:
+                if lane == name and more > 0:
+                    extra.append(_extra(hold, lane, since_, until))
+                elif lane == name:
+                    lent[since_] += more
+                    lent[until] -= more
+        holds = sorted([*holds, *extra], key=operator.attrgetter("start")) if extra else holds
         starts, ends = [hold.start for hold in holds], sorted([hold.end for hold in holds])
         since = [start] * len(holds)
         count, taken, begun, over, at = len(holds), 0, 0, 0, start
@@ -161,6 +168,12 @@ class _Lane:
             elif worked is not None:
                 self.busy.add(worked, moment)
                 worked = None
+
+
+def _extra(hold: Hold, lane: str, start: float, end: float) -> Hold:
+    """One more slot that a task takes, as something that comes to the lane: the task's own course comes before it."""
+    names = [hold.names[0]]
+    return Hold(lane, start, end, start, names, [], hold.kind, -1, names[0], hold.outcome, names, None, 0)
 
 
 class _Waits:
@@ -212,7 +225,7 @@ class _Waits:
     def before(self, hold: Hold) -> Hold | None:
         """What made it ready; None where that began no earlier, as no ledger of ours tells it."""
         found = self.of_task.get(hold.after or "")
-        return found if found is not None and self.order[found] < self.order[hold] else None
+        return found if found is not None and self.order[found] < self.order.get(hold, len(self.order)) else None
 
     def _ready(self, hold: Hold, start: float, end: float, lane: str) -> Iterator[tuple[float, float, What]]:
         """It is ready and does not start. lane: one in which a slot is idle all the while."""

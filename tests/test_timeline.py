@@ -199,3 +199,36 @@ def test_what_ran_when_a_run_was_killed_held_its_slot_until_the_last_event_and_w
     for lane, slots in CAPS.items():
         assert sum(found.slots[lane].values()) == slots * 9
     assert [(p.start, p.end, p.what) for p in found.scopes["a"]][-1] == (4, 9, lost)
+
+
+def test_a_batch_is_of_use_where_one_of_its_members_is_and_a_run_that_broke_is_recovery() -> None:
+    spans = [["phase", "bisect", 1, 3]]
+    events = run(
+        attempt("baseline:a", "validation", 0, 0, 0, 9, outcome="tests-fail-first", spans=spans),
+        attempt("baseline:b", "validation", 0, 0, 0, 9),
+        attempt("baseline:c", "validation", 0, 0, 9, 11, outcome="tests-fail-first"),
+        attempt("baseline:d", "validation", 0, 0, 9, 11, outcome="cached"),
+        end=11,
+    )
+    found = timeline.of(ledger.by_event(events))
+    assert found is not None
+    assert {what: seconds for what, seconds in found.slots["validation"].items() if what.busy} == {
+        What("useful", "baseline"): 7,
+        What("recovery", "bisect", "a scope that broke the run of several"): 2,
+        What("recovery", "baseline", "tests-fail-first"): 2,
+    }
+
+
+def test_a_slot_that_a_task_takes_beside_its_own_is_waited_for_as_that_task_is() -> None:
+    events = run(
+        attempt("land:a", "validation", 0, 0, 0, 4),
+        attempt("confirm:a", "validation", 0, 4, 4, 10, after="land:a", spans=[["extra", "validation", 5, 9]]),
+        end=10,
+    )
+    found = timeline.of(ledger.by_event(events))
+    assert found is not None
+    idle = {what: seconds for what, seconds in found.slots["validation"].items() if not what.busy}
+    assert idle == {
+        What("wait", DEPENDENCY, "land:a"): 4, What("wait", DEPENDENCY, "confirm:a"): 1,
+        What("idle", NOTHING_LEFT): 1,
+    }  # fmt: skip

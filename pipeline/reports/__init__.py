@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import attrs
 from doit import runner
 from doit.exceptions import TaskFailed
 
+from pipeline import clock
 from pipeline.action import Step
 from pipeline.model import VALIDATION
 from pipeline.reports import asked, changes, endings, lints, plan, proofs, summary
@@ -121,7 +121,7 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     someone = owed or any(o.needs_a_person for o in outcomes)
     status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
     run = session.info.run if session.info else ""
-    ended = {"event": "run-ended", "run": run, "at": time.time(), "status": status, "interrupted": interrupted}
+    ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": status, "interrupted": interrupted}
     past = Past(session, ended)
     with no_collection():
         said = [changes.text_of_all(session, past, scopes, tasks)] if outcomes else []

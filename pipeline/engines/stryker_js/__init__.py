@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from pipeline import account, process
+from pipeline import account, clock, process
 from pipeline.engines import EngineError, Measured, TestRun, javascript
 from pipeline.engines.stryker_js import fresh
 from pipeline.engines.stryker_js.packages import CORE, is_installed, package_of, versions
@@ -159,7 +159,7 @@ class StrykerJS:
         result = known or self._run(root, scopes, tests, workers, log)
         if isinstance(result, Report):
             return {s.name: scope_result(root, s, result, plain[s.name]) for s in scopes}
-        if len(scopes) == 1 or result.outcome is Outcome.BAD_CONFIG:
+        if not self._breaks(result, scopes):
             return {s.name: result for s in scopes}
         middle = len(scopes) // 2
         first = self._measure_group(root, scopes[:middle], tests, plain, workers, log)
@@ -169,6 +169,19 @@ class StrykerJS:
         self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int, log: Path
     ) -> Report | Measured:
         """One Stryker process over all these scopes: its report, or how it failed."""
+        began = clock.now()
+        found = self._process(root, scopes, tests, workers, log)
+        if self._breaks(found, scopes):
+            account.told("phase", account.BISECT, began)
+        return found
+
+    def _breaks(self, found: Report | Measured, scopes: Sequence[Scope]) -> bool:
+        """Is it one of several scopes that broke their run? A mistake of the configuration's is everybody's."""
+        return isinstance(found, Measured) and len(scopes) > 1 and found.outcome is not Outcome.BAD_CONFIG
+
+    def _process(
+        self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int, log: Path
+    ) -> Report | Measured:
         with fresh.scratch_folder(root) as scratch:
             request = self._request(root, scratch, scopes, tests, workers)
             (scratch / "scopes.json").write_text(json.dumps(request))

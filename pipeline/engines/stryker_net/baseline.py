@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import account, process, scratch
+from pipeline import account, clock, process, scratch
 from pipeline.engines import Measured, Switch
 from pipeline.engines.stryker_net import by_engine, projects, running, stryker
 from pipeline.engines.stryker_net.builds import Builds
@@ -98,10 +98,12 @@ class Group:
         files = [file for scope in scopes for file in scope.mutate]
         filter_ = "" if only is None else running.filter_of(only.types)
         asked = stryker.Question(self.pair, files, filter_, killers, self.workers, self.log)
+        began = clock.now()
         found = stryker.run(self.config, self.builds, self.root, asked, halt)
         breaks = isinstance(found, Measured) and found.outcome in (Outcome.CRASHED, Outcome.NO_REPORT)
         if len(scopes) == 1 or not breaks:
             return {s.name: found for s in scopes}
+        account.told("phase", account.BISECT, began)
         middle = len(scopes) // 2
         halves = [
             self._run_all(some, with_tests_of, killers=killers, halt=halt)
