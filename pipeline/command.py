@@ -24,6 +24,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         super().__init__(**kwargs)
 
     def parse_execute(self, in_args: list[str]) -> int:
+        _spell_out()
         in_args = limits.counted(in_args)
         said = self._unchanged(in_args)
         if said is not None:
@@ -55,6 +56,7 @@ class List(cmd_list.List):  # type: ignore[misc]
     name = "list"
 
     def parse_execute(self, in_args: list[str]) -> int:
+        _spell_out()
         if in_args:
             status: int = super().parse_execute(in_args)
             return status
@@ -78,6 +80,13 @@ class List(cmd_list.List):  # type: ignore[misc]
         host = next(filter(None, hosts), None)
         if (keep := getattr(host, "listed", None)) is not None:
             keep(said)
+
+
+def _spell_out() -> None:
+    """What the encoding of a stream has no letters for is written as an escape: no run ends by an arrow."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _home(note: str, command: Any) -> Path | None:

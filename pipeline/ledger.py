@@ -68,3 +68,25 @@ def runs(events: Iterable[Event]) -> dict[str, ByEvent]:
             of_run = found[e["run"]] = defaultdict(list)
         of_run[e["event"]].append(e)
     return dict[str, ByEvent](found)
+
+
+_TIMES = ("at", "ready", "started", "ended")
+_LISTS = ("spans", "needs", "reads", "writes", "tasks", "scopes")
+
+
+def strange(path: Path) -> int | None:
+    """The number of the first line whose event has a value of another type than is ever written; None: of no line."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                e = orjson.loads(line)
+            except ValueError:
+                continue
+            if isinstance(e, dict) and not (
+                all(isinstance(e.get(name, 0.0), float | int) for name in _TIMES)
+                and all(isinstance(e.get(name) or [], list) for name in _LISTS)
+                and isinstance(e.get("tokens") or {}, dict)
+                and isinstance(e.get("lanes") or {}, dict)
+            ):
+                return number
+    return None

@@ -9,6 +9,7 @@ import contextlib
 import enum
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -184,6 +185,9 @@ def dump(path: Path, value: Any) -> bool:
     return write_bytes(path, text.encode())
 
 
+os.umask(_UMASK := os.umask(0))  # as every file is made; mkstemp's are for their owner alone
+
+
 def write_bytes(path: Path, content: bytes) -> bool:
     """Make `path` hold `content`, whole or not at all. False where it did already."""
     for _ in range(2):  # its folder may go away meanwhile
@@ -201,6 +205,7 @@ def _write_bytes(path: Path, content: bytes) -> bool:
     fd, beside = tempfile.mkstemp(dir=path.parent, prefix=BESIDE)
     try:
         with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_UMASK)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

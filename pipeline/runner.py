@@ -60,14 +60,17 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                     outfile, verbosity, always, continue_, reporter, num_process, par_type, single,
                     auto_delayed_regex, force_verbosity, failure_verbosity, pdb,
                 )  # fmt: skip
-                if reports_only:
+                if reports_only and sys.stdout is not None:
                     sys.stdout.flush()
-            except BrokenPipeError:
+            except OSError as error:
                 if not reports_only:
                     raise
                 # `doit plan | head`: its reader has read enough. What is still in the buffer goes nowhere.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                return UNREAD
+                if isinstance(error, BrokenPipeError):
+                    return UNREAD
+                sys.stderr.write(f"standard output cannot be written: {error.strerror}\n")
+                return 3
             return status
         if par_type not in ("process", "thread"):
             raise InvalidCommand(f"Invalid parallel type {par_type}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import attrs
 import jsonschema
 import pytest
 from conftest import World
@@ -131,6 +134,28 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     assert "a task was asking a model at its last event: what that cost is told by the run that takes" in said
     figures = json.loads(driven.doit("report", "--json").out)["figures"]
     assert (figures["run"], figures["in_flight"]) == ("9", 1)
+    with ledger.open("a") as file:
+        file.write("\n" + json.dumps({**start, "run": "9", "started": "soon"}))
+    said = driven.doit("report", code=3).err
+    assert f"ledger.jsonl:{ledger.read_text().count(chr(10)) + 1}: no event as this program writes them" in said
+
+
+def test_a_report_is_written_whatever_its_stream_takes(driven: World) -> None:
+    ascii_ = attrs.evolve(driven, env={**driven.env, "PYTHONIOENCODING": "ascii"})
+    assert "\\u2192" in ascii_.doit("report").out
+    command = [sys.executable, "-m", "doit", "report"]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            command,
+            cwd=driven.root,
+            env=driven.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, "Traceback" in ran.stderr) == (3, False)
+    assert "standard output cannot be written: No space left on device" in ran.stderr
 
 
 def test_columns_stand_under_each_other_whatever_the_letters() -> None:

@@ -16,6 +16,7 @@ from pipeline.model import VALIDATION
 from pipeline.reports import asked, changes, endings, lints, plan, proofs, summary
 from pipeline.reports.past import Past, no_collection
 from pipeline.session import Session
+from pipeline.signals import INTERRUPTED
 
 
 def tasks(session: Session) -> Iterator[dict[str, Any]]:
@@ -121,7 +122,8 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     someone = owed or any(o.needs_a_person for o in outcomes)
     status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
     run = session.info.run if session.info else ""
-    ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": status, "interrupted": interrupted}
+    exits = INTERRUPTED if interrupted else status
+    ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": exits, "interrupted": interrupted}
     past = Past(session, ended)
     with no_collection():
         said = [changes.text_of_all(session, past, scopes, tasks)] if outcomes else []

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 from doit.doit_cmd import _CMDLINE_VARS
 
+from pipeline import ledger
 from pipeline.model import VALIDATION
 from pipeline.reports import changes, endings, figures, machine, page, summary, times, whole
 from pipeline.reports.asked import FORMS, Asked
@@ -29,6 +30,11 @@ def answer(session: Session, asked: Asked) -> int:
             return _answer(session, asked)
     except Wrong as error:
         sys.stderr.write(f"doit report: {error}\n")
+        return 3
+    except (TypeError, ValueError, KeyError, AttributeError):
+        if (line := ledger.strange(session.ledger_path)) is None:
+            raise
+        sys.stderr.write(f"{session.ledger_path}:{line}: no event as this program writes them; take the line out\n")
         return 3
 
 
@@ -71,7 +77,7 @@ def _what_if(session: Session) -> str:
     lanes = _caps({"n": VALIDATION, **{pool: pool for pool in session.pools}})
     taken = figures.what_if(Past(session).last, lanes)
     if taken is None:
-        return "no run of the ledger ran anything: there is nothing to replay"
+        raise Wrong("no run of the ledger ran anything: there is nothing to replay")
     seconds, as_it_was = taken
     asked = ", ".join(f"{pool} {slots}" for pool, slots in lanes.items())
     return (
@@ -110,7 +116,8 @@ def _runs(runs: Sequence[whole.Run]) -> list[str]:
         name = run.run + (f" since {run.since}" if run.since else "")
         rows.append(
             [
-                name, minutes, str(run.tasks), _tokens(run.tokens), _cost(run.cost), str(run.landed),
+                name, minutes, str(run.tasks), _tokens(run.tokens), _cost(run.cost),
+                "" if run.landed is None else str(run.landed),
                 "" if run.survivors is None else str(run.survivors), "" if run.honest is None else f"{run.honest:.1f}",
                 "killed, or running" if run.status is None else str(run.status),
             ]

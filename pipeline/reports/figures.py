@@ -5,6 +5,7 @@ A figure is measured; or estimated, and `how` says by what method; or None, whic
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from pipeline.results import Outcome
 from pipeline.timeline import Timeline
 
 THRESHOLD = 0.35  # of f, from which on two lanes are worth having
+_COUNTS = ("fresh_input", "cache_write", "cache_read", "output")
 _ASKING = ("generate", "draft", "repair")  # kinds of tasks that ask a model
 FIRST_COME = "two lanes, first come"
 HOW = "recorded durations in simulated time, a batch as one piece of work"
@@ -51,18 +53,23 @@ class Spent:
     round: int | None
     model: str | None
     calls: int
-    fresh_input: int
-    cache_write: int
-    cache_read: int
-    output: int
+    fresh_input: int | None  # tokens; None where the envelope of any call did not say it
+    cache_write: int | None
+    cache_read: int | None
+    output: int | None
     cost: float | None  # USD
-    measured: bool  # whether the envelopes of all calls said it
     kills: int  # of that scope and round
     nothing_for: str  # why these tokens bought nothing; "" where they bought a kill
 
     @property
-    def tokens(self) -> int:
+    def measured(self) -> bool:
+        return self.fresh_input is not None
+
+    @property
+    def tokens(self) -> int | None:
         """What is paid in full: a cache's read is not."""
+        if self.fresh_input is None or self.cache_write is None or self.output is None:
+            return None
         return self.fresh_input + self.cache_write + self.output
 
 
@@ -163,23 +170,17 @@ def _spent(events: ByEvent) -> tuple[Spent, ...]:
     found: dict[tuple[str, int | None, str | None], Spent] = {}
     failed: dict[tuple[str, int | None, str | None], list[str]] = defaultdict(list)
     well = str(Outcome.OK)
+    by_key: dict[tuple[str, int | None, str | None], list[Event]] = defaultdict(list)
     for e in events.get("call", ()):
-        key = e["scope"], e.get("round"), e.get("model")
-        spent = found.get(key)
-        if spent is None:
-            spent = found[key] = Spent(*key, 0, 0, 0, 0, 0, 0.0, True, 0, "")
-        spent.calls += 1
-        told = (e.get("tokens") or {}).get
-        spent.fresh_input += told("fresh_input", 0)
-        spent.cache_write += told("cache_write", 0)
-        spent.cache_read += told("cache_read", 0)
-        spent.output += told("output", 0)
-        cost = told("cost")
-        spent.cost = None if cost is None or spent.cost is None else spent.cost + cost
-        if told("source") != "envelope":
-            spent.measured = False
-        if e["outcome"] != well:
-            failed[key].append(e["outcome"])
+        by_key[e["scope"], e.get("round"), e.get("model")].append(e)
+    for key, calls in by_key.items():
+        failed[key] = [e["outcome"] for e in calls if e["outcome"] != well]
+        told = [e.get("tokens") or {} for e in calls]
+        costs: list[float] = [each["cost"] for each in told if each.get("cost") is not None]
+        cost = math.fsum(costs) if len(costs) == len(told) else None
+        said = all(each.get("source") == "envelope" for each in told)
+        fresh, write, read, out = (sum(each.get(name, 0) for each in told) if said else None for name in _COUNTS)
+        found[key] = Spent(*key, len(calls), fresh, write, read, out, cost, 0, "")
     for e in events.get("candidate-dropped", ()):
         dropped[e["scope"], e.get("round")][e["outcome"]] += 1
     for e in events.get("attempt", ()):

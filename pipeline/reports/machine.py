@@ -13,6 +13,7 @@ import attrs
 import cattrs
 
 from pipeline.measuring import Baseline
+from pipeline.reports.tables import many
 from pipeline.reports.whole import LandedTest, Report, Scores
 from pipeline.results import Landed, Proofs, find
 from pipeline.session import Session
@@ -48,7 +49,7 @@ def as_markdown(report: Report) -> str:
     lines = [
         f"### Mutation score {_percent(report.before.score)} → {_percent(report.after.score)}",
         "",
-        f"{_many(len(tests), 'test')} on `{report.branch}` {kill} {killed} of "
+        f"{many(len(tests), 'test')} on `{report.branch}` {kill} {killed} of "
         f"{report.before.survivors} survivors; honest score {_percent(report.before.honest)} → "
         f"{_percent(report.after.honest)}; {_tokens(spent)}.",
         "",
@@ -64,7 +65,7 @@ def as_markdown(report: Report) -> str:
     needed = [(s.scope, s.ending, s.why) for s in report.scopes if s.needs_a_person]
     needed += [(t.task, t.ending, t.why) for t in report.tasks if t.needs_a_person]
     if needed:
-        lines += ["", "Needs a person:", ""]
+        lines += ["", "Not done:", ""]
         lines += [
             f"- {_cell(name)}: {ending}: {_cell(why.splitlines()[0] if why else '')}" for name, ending, why in needed
         ]
@@ -75,16 +76,12 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} %"
 
 
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
 def _tokens(spent: Any) -> str:
     if not spent:
         return "no tokens"
     if not all(each.measured for each in spent):
-        return f"{sum(each.calls for each in spent)} calls, tokens not measured"
-    return f"{sum(each.tokens for each in spent):,} tokens"
+        return f"{many(sum(each.calls for each in spent), 'call')}, tokens not measured"
+    return f"{sum(each.tokens or 0 for each in spent):,} tokens"
 
 
 def _change(before: Scores | None, after: Scores | None) -> str:
@@ -105,7 +102,7 @@ def _test(test: LandedTest) -> str:
         if first
         else ""
     )
-    return f"**{_cell(test.title)}** kills {_many(len(test.kills), 'mutant')}{what}"
+    return f"**{_cell(test.title)}** kills {many(len(test.kills), 'mutant')}{what}"
 
 
 def _code(text: str) -> str:

@@ -16,7 +16,7 @@ from pipeline.model import Scope
 from pipeline.mutants import Score, Status, is_survivor, score
 from pipeline.reports import figures, times
 from pipeline.reports.past import Past
-from pipeline.reports.tables import table
+from pipeline.reports.tables import many, table
 from pipeline.results import Candidates, Landed, Outcome, Proofs, Survivors, converter, find
 from pipeline.session import Session
 from pipeline.store import digest
@@ -317,8 +317,11 @@ def shown(tokens: Mapping[str, int | None], scope: str) -> str:
 def lanes(past: Past) -> list[str]:
     """What ran in each lane, f and the ceiling on what two lanes can gain."""
     events, share = past.last, past.shares
+    if not events:
+        return ["no run has done anything here yet"]
     if share is None:
-        return ["nothing to do: 0 engine runs, 0 calls"]
+        stopped = any(e["interrupted"] for e in events.get("run-ended", ()))
+        return ["the run was stopped before any task began" if stopped else "nothing to do: 0 engine runs, 0 calls"]
     ran = [e for e in events.get("attempt", ()) if e["lane"] is not None]
     if not ran:
         return ["no task of the run has ended"]
@@ -326,9 +329,10 @@ def lanes(past: Past) -> list[str]:
     calls = sum(bool(e.get("started")) for e in events.get("call", ()))
     wall = max(e["ended"] for e in ran) - min(e["started"] for e in ran)
     runs = sum(e.get("engine_runs") or 0 for e in ran)
-    lanes = f"validation {share.v:.1f} s with {runs} engine runs, generation {share.g:.1f} s with {calls} calls"
+    lanes = f"validation {share.v:.1f} s with {many(runs, 'engine run')}"
+    lanes += f", generation {share.g:.1f} s with {many(calls, 'call')}"
     waited = sum(e.get("waited") or 0.0 for e in ran)
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
     landed = sum(not e["guilty"] for e in events.get("gated", ()))
-    lanes += f", {len(built)} builds at the gate for {landed} changes that landed" if built else ""
-    return [f"{wall:.1f} s for {len(ran)} tasks: {lanes}", *times.shares(share)]
+    lanes += f", {many(len(built), 'build')} at the gate for {many(landed, 'change')} that landed" if built else ""
+    return [f"{wall:.1f} s for {many(len(ran), 'task')}: {lanes}", *times.shares(share)]

@@ -26,3 +26,7 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum((unicodedata.east_asian_width(c) in "WF") + 1 for c in text if not unicodedata.combining(c))
+
+
+def many(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -111,7 +111,7 @@ class Run:
     tasks: Annotated[int, "That did something in a lane"]
     tokens: Annotated[int | None, "Fresh input, cache writes and output; null where an envelope did not say"]
     cost: Annotated[float | None, "USD; null where an envelope did not say"]
-    landed: Annotated[int, "Scopes and tasks that ended as landed"]
+    landed: Annotated[int | None, "Scopes and tasks that ended as landed; null where it was killed before it said so"]
     survivors: Annotated[int | None, "Of the scopes it took on, after it; null where that was not said"]
     honest: Annotated[float | None, "Honest score of those scopes after it, in percent"]
 
@@ -218,6 +218,6 @@ def _run(run: str, events: ByEvent) -> Run:
     return Run(
         run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens,
         cost,
-        sum(e["ending"] == summary.LANDED for e in endings),
+        sum(e["ending"] == summary.LANDED for e in endings) if ended else None,
         after.survivors if after else None, after.honest if after else None,
     )  # fmt: skip
