@@ -303,9 +303,10 @@ class Steps:
         rounds = range(self.session.plan.generate.last_round + 1)
         all_proofs = (self._read(scope, f"proofs.{r}.json", Proofs) for r in rounds)
         claimed = {k for proofs in all_proofs for p in proofs.proved if p.test.title in landed for k in p.how}
-        lives = [x for x in m.mutants if x.key in claimed and x.final is not Status.KILLED]
+        # The engine's own word counts: what audits it runs tests the way the proofs did.
+        lives = [x for x in m.mutants if x.key in claimed and x.status is not Status.KILLED]
         statuses = [x.final for x in m.mutants]
-        disagreements = tuple(f"{x.file}:{x.line}: {x.mutator} -> {x.replacement!r}: {x.final}" for x in lives)
+        disagreements = tuple(f"{x.file}:{x.line}: {x.mutator} -> {x.replacement!r}: {_judged(x)}" for x in lives)
         counts = {str(status): statuses.count(status) for status in sorted(set(statuses))}
         total = score(statuses)
         detail = f"{total.survivors} survivors of {total.total}" + (f", {len(lives)} disagree" if lives else "")
@@ -364,3 +365,8 @@ def _described(mutant: Mutant) -> str:
     """A mutant in one line: where it is, and what it changes."""
     change = " ".join(f"{mutant.original} -> {mutant.replacement or 'nothing'}".split())
     return f"{mutant.file}:{mutant.line} {mutant.mutator}: {change if len(change) <= 90 else f'{change[:89]}…'}"
+
+
+def _judged(mutant: Mutant) -> str:
+    by_itself = f", {mutant.audited} in a fresh process" if mutant.audited else ""
+    return f"{mutant.status}{by_itself}"

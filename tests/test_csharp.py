@@ -212,6 +212,15 @@ def test_a_block_of_methods_without_json_is_read_as_the_tests_in_it() -> None:
         (method("T", "Assert.True(typeof(C).GetMethod(n) is null);"), "reflection"),
         (method("T", "Assert.True(Environment.Exit(0));"), "environment"),
         (method("T", "Assert.True(MutantControl.IsActive(1));"), "it looks at the switch that chooses the mutant"),
+        (method("T", "Assert.Null(System.Environment.GetEnvironmentVariable(n));"), "environment"),
+        (method("T", "Assert.Null(global::System . AppContext.GetData(n));"), "environment"),
+        (method("T", "Assert.Null(\\u0045nvironment.GetEnvironmentVariable(n));"), "an escape in a name"),
+        (method("T", "Assert.Empty(typeof(C).GetFields());"), "reflection"),
+        (method("T", "Assert.Equal(1, DateTime.Today.Day);"), "a clock or random numbers"),
+        (method("T", "Assert.NotEqual(a, Guid.NewGuid());"), "a clock or random numbers"),
+        (method("T", "Assert.True(TimeProvider.System.GetUtcNow() > a);"), "a clock or random numbers"),
+        (method("T", "new Task(f).Start(); Assert.True(x);"), "threads or timers"),
+        (method("T", "System.Console.Write(1); Assert.True(x);"), "environment"),
         (method("T", "\n#pragma warning disable\nAssert.True(true);"), "a preprocessor directive"),
     ],
 )  # fmt: skip
@@ -219,10 +228,17 @@ def test_what_a_test_has_no_business_with_is_refused_by_name(code: str, reason: 
     assert [r.reason for r in parsed(code).refused] == [reason]
 
 
+def test_what_a_thing_calls_its_own_is_no_type_of_systems() -> None:
+    code = method("T", "Assert.Equal(order.Type.Name, order.Path.Console.File + typeof(Cart).Name.Length);")
+    assert replies.why_not(code.replace("typeof(Cart).Name.Length", "new Shop.Process().Timer")) is None
+    assert replies.why_not(code) == "reflection"
+
+
 def test_only_using_directives_are_imports() -> None:
     assert replies.why_not_import("using Shop.Parts;") is None
     for line in (
         "using System.IO;",
+        "using static System.Environment;",
         "namespace X;",
         "using X = System.IO.File;",
         "extern alias A;",

@@ -198,12 +198,12 @@ def test_errors_of_a_build_have_file_and_line_once_each() -> None:
 def test_a_theory_fails_where_one_of_its_cases_does_and_each_failure_has_its_kind() -> None:
     cases = host.cases_of((RECORDED / "xunit-mutant.trx").read_bytes())
     assert len(cases) == 5 and {c.type for c in cases} == {"Shop.Tests.PricingTests"}
-    found = running.results(cases, {"Shop.Tests.PricingTests": "a.cs"}, Path(f"{ROOT}/test/Shop.Tests"))
+    found = running.results(cases, lambda type_, _: f"{type_}.cs", Path(f"{ROOT}/test/Shop.Tests"))
     assert {(r.title, r.state, r.kind) for r in found} == {
         ("TotalIsPriceTimesQuantity", "failed", "exception"), ("ANegativePriceIsRefused", "failed", "assertion"),
         ("PostageIsFreeForLargeOrders", "passed", ""), ("ABudgetPaysForSoManyPieces", "passed", ""),
     }  # fmt: skip
-    assert {r.file for r in found} == {"a.cs"}
+    assert {r.file for r in found} == {"Shop.Tests.PricingTests.cs"}
 
 
 TESTS = "/r/test"
@@ -659,13 +659,28 @@ def test_without_a_picture_one_engine_run_for_a_text_says_which_tests_kill_each_
     assert len(asked) == 3
 
 
+def test_a_partial_class_is_run_for_each_of_its_files_and_each_test_is_of_its_own(tmp_path: Path) -> None:
+    part = "namespace L;\npublic partial class CalcTests {{ [Fact] public void {}() {{ }} }}\n"
+    for name in ("One", "Two"):
+        (tmp_path / f"{name}.cs").write_text(part.format(name))
+    project = projects.Project("T.csproj", (), frozenset(), (), {})
+    tests = TestFiles.of(tmp_path, project, projects.Projects({"T.csproj": project}))
+    assert tests.files == ("One.cs", "Two.cs")
+    assert tests.classes({"One.cs"}) == tests.classes({"Two.cs"}) == {"L.CalcTests"}
+    assert [tests.file_of("L.CalcTests", name) for name in ("Two", "One", "Inherited")] == [
+        "Two.cs",
+        "One.cs",
+        "One.cs",
+    ]
+
+
 def baselines(root: Path, *scopes: Scope, workers: int = 1) -> baseline.Group:
     """A group of scopes whose pair is built, as far as it says."""
     pair = projects.Pair(*(projects.Project(f"{n}/{n}.csproj", (), frozenset(), (), {}) for n in "AT"))
     built = dotnet.Built({"T": root / "T.dll"}, root)
     mine = {s.name: s.tests or () for s in scopes}
     files = {f"Shop.Tests.{n}Tests": f"test/Shop.Tests/{n}Tests.cs" for n in NAMES}
-    tests = TestFiles(tuple(sorted(files.values())), files)
+    tests = TestFiles(tuple(sorted(files.values())), {type_: (file,) for type_, file in files.items()}, {})
     return baseline.Group(
         EngineConfig(use="stryker-net"),
         Builds(),

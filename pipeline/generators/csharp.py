@@ -32,26 +32,48 @@ Reply with exactly one fenced block, and nothing that needs reading outside of i
   No helper, field or type beside it. It must compile with nullable references on.
 """
 
-_USING = re.compile(r"using\s+(?:static\s+)?(?P<name>[A-Za-z_][\w.]*)\s*;")
-_FREE = r"(?<![\w.])"
+_USING = re.compile(r"using\s+(?P<name>[A-Za-z_][\w.]*)\s*;")
 _CLOSED = r"System\s*\.\s*(?:IO|Net|Diagnostics|Reflection|Runtime|Threading(?!\s*\.\s*Tasks))\b|Microsoft\b"
+
+
+def _type(*names: str) -> str:
+    """One of these types by its own name, or by System's; a member of something else may be called so."""
+    return rf"(?<![\w.])(?:System\s*\.\s*(?:\w+\s*\.\s*)*)?(?:{'|'.join(names)})\b"
+
+
 _ASSERTION = re.compile(r"\b(?:\w*Assert|Check)\s*\.|\.\s*Should\w*\b|\bVerify\s*\(")
 _FORBIDDEN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (reason, re.compile(pattern))
     for reason, pattern in (
         ("skipped", r"\bSkip\w*\s*=|\[\s*(?:Ignore|Explicit)\b"),
-        ("another process", _FREE + r"Process(?:StartInfo)?\b"),
-        ("files", _FREE + r"(?:File|Directory|FileStream|StreamWriter|StreamReader|Path|DriveInfo|FileInfo)\b"),
-        ("environment", _FREE + r"(?:Environment|AppDomain|AppContext|Console)\b"),
+        ("an escape in a name", r"\\[uU]"),
+        ("what it has no business with", _CLOSED),
+        ("another process", _type("Process", "ProcessStartInfo")),
+        (
+            "files",
+            _type("File", "Directory", "FileStream", "StreamWriter", "StreamReader", "Path", "DriveInfo", "FileInfo"),
+        ),
+        ("environment", _type("Environment", "AppDomain", "AppContext", "Console")),
         (
             "reflection",
-            r"\bGetType\s*\(|\bBindingFlags\b|" + _FREE + r"(?:Assembly|Activator|Type)\s*\.|\.\s*GetMethod",
+            r"\bGetType\s*\(|\bBindingFlags\b|\btypeof\s*\([^()]*\)\s*[.?!]|\.\s*InvokeMember\b|\.\s*GetMethods?\b|"
+            + _type("Assembly", "Activator", "RuntimeHelpers")
+            + "|"
+            + _type("Type")
+            + r"\s*\.",
         ),
-        ("network", _FREE + r"(?:HttpClient|TcpClient|Socket|WebRequest|Dns)\b"),
-        ("native code", r"\bDllImport\b|\bLibraryImport\b|\bunsafe\b|" + _FREE + r"Marshal\b"),
-        ("threads or timers", _FREE + r"(?:Thread|Timer|Parallel)\b|\bTask\s*\.\s*(?:Run|Delay|Factory)\b"),
-        ("a clock or random numbers", r"\b(?:Random|Stopwatch)\b|\bDateTime(?:Offset)?\s*\.\s*(?:Utc)?Now\b"),
-        ("what it has no business with", _CLOSED),
+        ("network", _type("HttpClient", "TcpClient", "Socket", "WebRequest", "Dns")),
+        ("native code", r"\bDllImport\b|\bLibraryImport\b|\bunsafe\b|" + _type("Marshal", "NativeLibrary")),
+        (
+            "threads or timers",
+            r"\bTask\s*\.\s*(?:Run|Delay|Factory)\b|\bnew\s+Task\b|"
+            + _type("Thread", "ThreadPool", "Timer", "Parallel"),
+        ),
+        (
+            "a clock or random numbers",
+            r"\b(?:Random|Stopwatch|TimeProvider)\b|\bGuid\s*\.\s*(?:NewGuid|CreateVersion7)\b|"
+            r"\bDateTime(?:Offset)?\s*\.\s*(?:(?:Utc)?Now|Today)\b",
+        ),
     )
 )
 

@@ -1,8 +1,8 @@
 // Runs the tests of one assembly in this process. It opens no socket, starts no other program, and can be told the
 // order. It lies in the tests' own folder, and is started with their runtimeconfig.json and deps.json:
 //     dotnet exec ... TestHost.dll ASSEMBLY REQUEST ANSWER
-// REQUEST, a line each: `type NAME` or `test NAME` (what is run; all where neither is there), `shuffle SEED`, or
-// `ordered 1`: one test after another, as they are named.
+// REQUEST, a line each: `type NAME` or `test NAME` (what is run; all where neither is there), `shuffle SEED`,
+// `ordered 1`: one test after another, as they are named, `on ID ASSEMBLY`: the mutant that is on, and where it is.
 // ANSWER, a line each, fields by tabs: `start TYPE METHOD`, `end TYPE METHOD OUTCOME SECONDS MESSAGE STACK`,
 // `error TEXT`, and at the end `done`. In a field \ \t \n \r are escaped by \.
 // How tests are found and run is in the other file that this is compiled with, as Runner.Run.
@@ -12,6 +12,7 @@ using System.Collections.Generic;
 using System.Globalization;
 using System.IO;
 using System.Linq;
+using System.Reflection;
 using System.Runtime.Loader;
 
 static class TestHost
@@ -25,9 +26,27 @@ static class TestHost
             var path = Path.Combine(folder, name.Name + ".dll");
             return File.Exists(path) ? context.LoadFromAssemblyPath(path) : null;
         };
-        Runner.Run(Path.Combine(folder, words[0]), new Request(File.ReadAllLines(words[1])), answer);
+        var request = new Request(File.ReadAllLines(words[1]));
+        File.Delete(words[1]);
+        foreach (var (id, name) in request.On) SwitchOn(id, Path.Combine(folder, name));
+        Runner.Run(Path.Combine(folder, words[0]), request, answer);
         answer.Write("done");
         Environment.Exit(0); // whatever threads the tests have left
+    }
+
+    /// Not by an environment variable: every test could read it.
+    static void SwitchOn(int id, string path)
+    {
+        Type?[] types;
+        try
+        {
+            types = AssemblyLoadContext.Default.LoadFromAssemblyPath(path).GetTypes();
+        }
+        catch (ReflectionTypeLoadException some)
+        {
+            types = some.Types;
+        }
+        types.Single(type => type?.Name == "MutantControl")!.GetField("ActiveMutant")!.SetValue(null, id);
     }
 }
 
@@ -39,6 +58,8 @@ sealed class Request
     readonly int? _seed;
     readonly bool _ordered;
 
+    public List<(int Id, string Assembly)> On { get; } = new();
+
     public Request(string[] lines)
     {
         foreach (var line in lines)
@@ -48,6 +69,8 @@ sealed class Request
             if (words[0] == "test") _tests.Add(words[1]);
             if (words[0] == "shuffle") _seed = int.Parse(words[1], CultureInfo.InvariantCulture);
             if (words[0] == "ordered") _ordered = true;
+            if (words[0] == "on" && words[1].Split(' ', 2) is [var id, var name])
+                On.Add((int.Parse(id, CultureInfo.InvariantCulture), name));
         }
     }
 

@@ -24,6 +24,8 @@ NAME = "TestHost.dll"
 _PLATFORM = ("Microsoft.VisualStudio.TestPlatform.ObjectModel.dll",)  # what adapters are written against
 _XUNIT = ("xunit.abstractions.dll", "xunit.core.dll", "xunit.execution.dotnet.dll")
 _OWN = "xunit.v3.core.dll"
+CONTROL = "STRYKER_MUTANT_ID_CONTROL_VAR"  # names the variable that holds the id of the mutant that is on
+ACTIVE = "DOIT_MUTATE_ACTIVE"
 _XML = "{http://microsoft.com/schemas/VisualStudio/TeamTest/2010}"
 _ESCAPED = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
 
@@ -50,6 +52,14 @@ class Only:
 
 
 @attrs.frozen
+class On:
+    """Which mutant is on, of those in some assemblies; "": none."""
+
+    mutant: str
+    assemblies: tuple[str, ...]  # file names
+
+
+@attrs.frozen
 class Answer:
     cases: tuple[Case, ...] = ()
     whole: bool = False  # it came to its end
@@ -69,35 +79,42 @@ class Hosts:
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def prepare(
-        self, root: Path, stage: Path, assembly: str, place: Path, only: Only | None, seed: int | None
-    ) -> list[str]:
-        """The words that run the tests of `assembly`, which lies in `stage`; what they need is put there and into
-        `place`. seed: of the tests' order; None: the framework's own. Raises EngineError."""
-        if (stage / _OWN).is_file():
-            return _own(stage / f"{assembly}.dll", only, place)
+        self, root: Path, stage: Path, assembly: str, place: Path, only: Only | None, seed: int | None,
+        on: On | None = None,
+    ) -> tuple[list[str], dict[str, str]]:  # fmt: skip
+        """The words that run the tests of `assembly`, which lies in `stage`, and the variables they want; what they
+        need is put there and into `place`. seed: of the tests' order; None: the framework's own. Raises EngineError."""
+        if (stage / _OWN).is_file():  # by its own command line nobody comes before the tests
+            return _own(stage / f"{assembly}.dll", only, place), _variables(on)
         adapters = _adapters(stage)
         if not adapters or not _are_there(stage, _PLATFORM):
             raise EngineError(
                 f"{assembly}: to run its tests one by one takes xunit.v3, or Microsoft.NET.Test.Sdk and a framework's "
                 "adapter (xunit.runner.visualstudio, NUnit3TestAdapter, MSTest.TestAdapter); it has neither"
             )
+        program, by_itself = self._host(root, stage, assembly, len(adapters))
         (stage / NAME).unlink(missing_ok=True)
-        (stage / NAME).write_bytes(self._host(root, stage, assembly, len(adapters)))
+        (stage / NAME).write_bytes(program)
         lines = [*([f"shuffle {seed}"] if seed is not None else ())]
         if only is not None:
             lines += [f"type {t}" for t in sorted(only.types)] + [f"test {t}" for t in only.tests]
             lines += ["ordered 1"] if only.ordered else []
+        if on is not None and on.mutant and by_itself:
+            lines += [f"on {on.mutant} {name}" for name in on.assemblies]
+            on = attrs.evolve(on, mutant="")
         (place / "request").write_text("".join(f"{line}\n" for line in lines))
         words = [dotnet.find(), "exec", "--runtimeconfig", str(stage / f"{assembly}.runtimeconfig.json")]
         if (deps := stage / f"{assembly}.deps.json").is_file():
             words += ["--depsfile", str(deps)]
-        return [*words, str(stage / NAME), f"{assembly}.dll", str(place / "request"), str(place / "answer")]
+        words += [str(stage / NAME), f"{assembly}.dll", str(place / "request"), str(place / "answer")]
+        return words, _variables(on)
 
-    def _host(self, root: Path, stage: Path, assembly: str, frameworks: int) -> bytes:
+    def _host(self, root: Path, stage: Path, assembly: str, frameworks: int) -> tuple[bytes, bool]:
+        """The host, and whether its tests run what it has loaded: adapters load all anew, in contexts of their own."""
         if frameworks == 1 and _are_there(stage, _XUNIT):
             with contextlib.suppress(_NotCompiled):  # of another xunit: its adapter will do
-                return self._compiled(root, stage, assembly, "TestHostXunit.cs", _XUNIT)
-        return self._compiled(root, stage, assembly, "TestHostAdapters.cs", _PLATFORM)
+                return self._compiled(root, stage, assembly, "TestHostXunit.cs", _XUNIT), True
+        return self._compiled(root, stage, assembly, "TestHostAdapters.cs", _PLATFORM), False
 
     def _compiled(self, root: Path, stage: Path, assembly: str, runner: str, libraries: Sequence[str]) -> bytes:
         framework = _framework(root, stage / f"{assembly}.runtimeconfig.json")
@@ -114,6 +131,10 @@ class Hosts:
         if isinstance(made, _NotCompiled):
             raise made
         return made
+
+
+def _variables(on: On | None) -> dict[str, str]:
+    return {} if on is None else {CONTROL: ACTIVE, ACTIVE: on.mutant}
 
 
 def _are_there(stage: Path, names: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -18,7 +18,6 @@ from pipeline.engines.stryker_net.host import Case, Only
 from pipeline.results import Outcome
 from pipeline.sandbox import Sandbox
 
-ACTIVE = "DOIT_MUTATE_ACTIVE"  # the variable that holds the id of the mutant that is on
 MOST_PRINTED = 16 << 20  # bytes that the tests of one process may print
 _ENVIRONMENT = {  # a process of less than a second gains nothing by these, and a fourth without
     "DOTNET_TieredPGO": "0", "DOTNET_gcConcurrent": "0", "DOTNET_EnableWriteXorExecute": "0",
@@ -85,11 +84,11 @@ def run(
                 shutil.copyfile(content, stage / name)
                 (stage / name).with_suffix(".pdb").unlink(missing_ok=True)  # of the original: its lines are others
             extra = dict(_ENVIRONMENT)
-            if mutant is not None:
-                extra |= {"STRYKER_MUTANT_ID_CONTROL_VAR": ACTIVE, ACTIVE: mutant}
-                extra |= {} if mutant else {"STRYKER_COVERAGE_FILE": "coverage.txt"}
-            words = hosts.prepare(root, stage, assembly, place, only, seed)
-            variables = dotnet.environment(place / "tmp", {**extra, **(env or {})})
+            if mutant == "":
+                extra |= {"STRYKER_COVERAGE_FILE": "coverage.txt"}
+            on = None if mutant is None else host.On(mutant, tuple(over))
+            words, wanted = hosts.prepare(root, stage, assembly, place, only, seed, on)
+            variables = dotnet.environment(place / "tmp", {**extra, **wanted, **(env or {})})
             done = process.run(
                 words, cwd=stage, env=variables, timeout=timeout, max_output=MOST_PRINTED, sandbox=sandbox
             )
@@ -133,8 +132,8 @@ def _read(done: process.Finished, answer: host.Answer, timeout: float, covered: 
     return Ran(outcome, detail, answer.cases, covered, done.seconds, done.cpu_seconds, answer.running)
 
 
-def results(cases: Sequence[Case], file_of: Mapping[str, str], test_folder: Path) -> tuple[TestResult, ...]:
-    """One result for each method: a theory fails where a case does. file_of: class -> the file that declares it."""
+def results(cases: Sequence[Case], file_of: Callable[[str, str], str], test_folder: Path) -> tuple[TestResult, ...]:
+    """One result for each method: a theory fails where a case does. file_of: class, method -> the file."""
     rows: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         rows.setdefault((case.type, case.method), []).append(case)
@@ -145,10 +144,10 @@ def results(cases: Sequence[Case], file_of: Mapping[str, str], test_folder: Path
             message = failed[0].message.strip() or "it failed and said nothing"
             kinds = [kind_of(c, test_folder) for c in failed]
             kind = next((k for k in ("assertion", "exception") if k in kinds), "other")
-            found.append(TestResult(file_of.get(type_, ""), method, "failed", kind, message))
+            found.append(TestResult(file_of(type_, method), method, "failed", kind, message))
         else:
             state = "passed" if any(c.outcome == "Passed" for c in some) else "skipped"
-            found.append(TestResult(file_of.get(type_, ""), method, state))
+            found.append(TestResult(file_of(type_, method), method, state))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import attrs
 from pipeline.engines.stryker_net import projects
 from pipeline.engines.stryker_net.host import Only
 from pipeline.engines.stryker_net.projects import Project
-from pipeline.engines.stryker_net.suite import classes_of
+from pipeline.engines.stryker_net.suite import classes_of, tests_of
 
 
 @attrs.frozen
@@ -18,19 +18,27 @@ class TestFiles:
     __test__ = False
 
     files: tuple[str, ...]  # those that hold tests
-    file_of: Mapping[str, str]  # class -> file
+    files_of: Mapping[str, tuple[str, ...]]  # class -> files: a partial one is in several
+    file_of_test: Mapping[tuple[str, str], str]  # class and method -> file
 
     @classmethod
     def of(cls, root: Path, project: Project, known: projects.Projects) -> TestFiles:
-        file_of: dict[str, str] = {}
+        files_of: dict[str, tuple[str, ...]] = {}
+        file_of_test: dict[tuple[str, str], str] = {}
         for file in projects.files(root, [project], known.by_path.values()):
             if file.endswith(".cs"):
                 text = (root / file).read_text(encoding="utf-8-sig", errors="replace")
-                file_of.update(dict.fromkeys(classes_of(text), file))
-        return cls(tuple(sorted(set(file_of.values()))), file_of)
+                for type_ in classes_of(text):
+                    files_of[type_] = (*files_of.get(type_, ()), file)
+                file_of_test |= {(test.inside, test.name): file for test in tests_of(text)}
+        return cls(tuple(sorted({file for files in files_of.values() for file in files})), files_of, file_of_test)
+
+    def file_of(self, type_: str, method: str) -> str:
+        """Where a test stands; of one that a class inherits, where the class does; "" of neither."""
+        return self.file_of_test.get((type_, method)) or next(iter(self.files_of.get(type_, ())), "")
 
     def classes(self, files: Collection[str]) -> frozenset[str]:
-        return frozenset(type_ for type_, file in self.file_of.items() if file in files)
+        return frozenset(type_ for type_, some in self.files_of.items() if not set(some).isdisjoint(files))
 
     def chosen(self, files: Sequence[str] | None, titles: Sequence[str] | None = None) -> Only | None:
         """What is to run: None for all of it. files: paths, or path::name for one test; None: all. titles: of tests."""
