@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from pipeline import account, process
-from pipeline.engines import Engine, Measured
+from pipeline.engines import Engine, Measured, Switch
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status
 from pipeline.proof import KILLS
@@ -106,20 +106,19 @@ class Measuring:
             due = [s for s in due if s.name not in done]
             if due:
                 worktree.reset(tree)
-                for name, measured in self.engine.measure(worktree.root, due, workers=workers, log=log).items():
-                    scope = next(s for s in due if s.name == name)
-                    measured = _narrowed(measured, scope)
-                    spent = _spent()
-                    if measured.outcome is Outcome.OK:
-                        with account.span("phase", "audit"):
-                            measured = self._audited(worktree, tree, measured, workers)
-                    # What is loaded from a submodule has no state of its own: the submodule's commit is.
-                    whole = (path for path, state in states.items() if state.startswith(SUBMODULE))
-                    paths = {*measured.inputs, *self.engine.config_files(), *scope.reads, *whole}
-                    result = Measurement(measured, {p: states[p] for p in sorted(paths) if p in states})
-                    if measured.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
+                by_name = {s.name: s for s in due}
+                said = self.engine.measure(worktree.root, due, workers=workers, log=log)
+                measured = {name: _narrowed(m, by_name[name]) for name, m in said.items()}
+                with account.span("phase", "audit"):
+                    audited = self._audited(worktree, tree, measured, workers)
+                # What is loaded from a submodule has no state of its own: the submodule's commit is.
+                whole = [path for path, state in states.items() if state.startswith(SUBMODULE)]
+                for name, (m, spent) in audited.items():
+                    paths = {*m.inputs, *self.engine.config_files(), *by_name[name].reads, *whole}
+                    result = Measurement(m, {p: states[p] for p in sorted(paths) if p in states})
+                    if m.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
                         self.cache.keep(known[name], result.inputs, result)
-                    done[name] = attrs.evolve(result, audit_cpu_seconds=_spent() - spent)
+                    done[name] = attrs.evolve(result, audit_cpu_seconds=spent)
         return done
 
     def _find_all(
@@ -128,37 +127,83 @@ class Measuring:
         found = {s.name: self._find(s, known[s.name], states) for s in scopes}
         return {name: attrs.evolve(m, cached=True) for name, m in found.items() if m is not None}
 
-    def _audited(self, worktree: Worktree, tree: str, measured: Measured, workers: int) -> Measured:
-        """Run the existing covering tests against each survivor in a fresh process; where kills are doubtful, against
-        each killed one too.
+    def _audited(
+        self, worktree: Worktree, tree: str, measured: Mapping[str, Measured], workers: int
+    ) -> dict[str, tuple[Measured, float]]:
+        """By scope: the audited report, and the CPU seconds that took.
 
-        One that a test fails on there is a false survivor: state that the engine's process had kept hid the kill. Kept
-        state can make a test fail, too, on a mutant that it does not see.
+        The existing covering tests run against each survivor in a fresh process; where kills are doubtful, against each
+        killed one too. One that a test fails on there is a false survivor: state that the engine's process had kept hid
+        the kill. Kept state can make a test fail, too, on a mutant that it does not see. All scopes go side by side.
         """
-        assert measured.switch is not None
-        ids = measured.switch.ids
-        wanted = (Status.SURVIVED, Status.KILLED) if measured.doubtful else (Status.SURVIVED,)
-        due = [m for m in measured.mutants if m.status in wanted and measured.reached.get(m.key)]
-        if not due or not measured.fresh:
-            return measured
-        worktree.reset(tree)
-        measured.switch.lay(worktree.root)
+        done = {name: (m, 0.0) for name, m in measured.items()}
+        layers = _layers({name: m for name, m in measured.items() if _to_audit(m)})
+        for names in layers:
+            worktree.reset(tree)
+            for name in names:
+                _switch(measured[name]).lay(worktree.root)
+            due = [(name, mutant) for name in names for mutant in _to_audit(measured[name])]
+
+            def fresh(item: tuple[str, Mutant]) -> tuple[Status | None, float]:
+                return self._fresh(worktree.root, measured[item[0]], item[1])
+
+            said = process.side_by_side(fresh, due, workers)
+            for name in names:
+                mine = [(m, *told) for (of, m), told in zip(due, said, strict=True) if of == name]
+                audited = {m.key: status for m, status, _ in mine if status}
+                mutants = tuple(attrs.evolve(m, audited=audited.get(m.key)) for m in measured[name].mutants)
+                done[name] = attrs.evolve(measured[name], mutants=mutants), sum(spent for *_, spent in mine)
+        if layers:
+            worktree.reset(tree)
+        return done
+
+    def _fresh(self, root: Path, measured: Measured, mutant: Mutant) -> tuple[Status | None, float]:
+        """What a fresh process says of a mutant, None where that is what the engine said; and its CPU seconds."""
         limit = max(10.0, 10 * measured.seconds)
+        id_ = _switch(measured).ids[mutant.key]
+        run = self.engine.test(root, measured.reached[mutant.key], mutant=id_, timeout=limit)
+        status = None
+        if run.outcome is Outcome.TIME_LIMIT:
+            status = Status.TIMEOUT
+        elif run.outcome is Outcome.OK and mutant.status is Status.KILLED:
+            status = None if run.failed else Status.SURVIVED
+        elif run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed):
+            status = Status.KILLED
+        return status, run.cpu_seconds or 0.0
 
-        def fresh(mutant: Mutant) -> Status | None:
-            run = self.engine.test(worktree.root, measured.reached[mutant.key], mutant=ids[mutant.key], timeout=limit)
-            if run.outcome is Outcome.TIME_LIMIT:
-                return Status.TIMEOUT
-            if run.outcome is not Outcome.OK:
-                return None
-            if mutant.status is Status.KILLED:
-                return None if run.failed else Status.SURVIVED
-            return Status.KILLED if any(t.kind in KILLS for t in run.failed) else None
 
-        said = dict(zip((m.key for m in due), process.side_by_side(fresh, due, workers), strict=True))
-        worktree.reset(tree)
-        mutants = tuple(attrs.evolve(m, audited=said[m.key]) if said.get(m.key) else m for m in measured.mutants)
-        return attrs.evolve(measured, mutants=mutants)
+def _switch(measured: Measured) -> Switch:
+    assert measured.switch is not None
+    return measured.switch
+
+
+def _to_audit(measured: Measured) -> list[Mutant]:
+    """The mutants whose status wants the word of a fresh process."""
+    if measured.outcome is not Outcome.OK or not measured.fresh:
+        return []
+    wanted = (Status.SURVIVED, Status.KILLED) if measured.doubtful else (Status.SURVIVED,)
+    alone = set(measured.alone)
+    return [m for m in measured.mutants if m.status in wanted and m.key not in alone and measured.reached.get(m.key)]
+
+
+def _layers(measured: Mapping[str, Measured]) -> list[list[str]]:
+    """The scopes, in groups whose switches may lie over one tree: no file has two contents, no id means two mutants."""
+    apart: list[list[str]] = []
+    layers: list[tuple[list[str], set[str], set[str]]] = []
+    for name, m in measured.items():
+        switch = _switch(m)
+        mine = set(switch.ids.values())
+        fits = (each for each in layers if each[1].isdisjoint(switch.files) and each[2].isdisjoint(mine))
+        if not switch.whole:
+            apart.append([name])
+        elif (layer := next(fits, None)) is None:
+            layers.append(([name], set(switch.files), mine))
+        else:
+            names, files, ids = layer
+            names.append(name)
+            files.update(switch.files)
+            ids.update(mine)
+    return [*apart, *(names for names, *_ in layers)]
 
 
 def _narrowed(measured: Measured, scope: Scope) -> Measured:
@@ -170,9 +215,3 @@ def _narrowed(measured: Measured, scope: Scope) -> Measured:
         said = f"nothing to mutate on the lines that have changed in {', '.join(scope.mutate)}"
         return attrs.evolve(measured, outcome=Outcome.NO_MUTANTS, detail=said, mutants=(), switch=None)
     return attrs.evolve(measured, mutants=mutants)
-
-
-def _spent() -> float:
-    """CPU seconds of the programs that this task has run so far."""
-    mine = account.current()
-    return 0.0 if mine is None else mine.cpu_seconds

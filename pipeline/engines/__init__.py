@@ -26,11 +26,13 @@ class EngineError(Exception):
 class Switch:
     """What it takes to run a test against one mutant without the engine.
 
-    `files`: path -> content with all mutants in it, chosen at run time; `ids`: mutant key -> the engine's id.
+    `files`: path -> content with all mutants in it, chosen at run time; `ids`: mutant key -> the engine's id;
+    `whole`: no other mutant is in the files, so that what can be switched on in them is known.
     """
 
     files: Mapping[str, bytes]
     ids: Mapping[str, str]
+    whole: bool = False
 
     def lay(self, root: Path) -> None:
         """Put the files over those of a worktree."""
@@ -53,6 +55,7 @@ class Measured:
     seconds: float = 0.0  # of plain tests on the original: what time limits are made from
     peak_bytes: int | None = None
     doubtful: bool = False  # its kills want an audit too: one process has met many mutants
+    alone: tuple[str, ...] = ()  # keys of mutants that each met its tests in a fresh process: they want no audit
     fresh: bool = True  # a test can meet a mutant in a fresh process; else `test` asks the engine, which costs a run
 
 

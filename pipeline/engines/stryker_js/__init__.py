@@ -206,7 +206,9 @@ class StrykerJS:
                 return Measured(Outcome.HOLLOW_REPORT, f"Stryker found no file {unmatched[1].decode(errors='replace')}")
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
             files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
-            return Report(report, {f: place.read_bytes() for f, place in files.items()}, finished.peak_bytes)
+            instrumented = {f: place.read_bytes() for f, place in files.items()}
+            alone = frozenset(p.name.split("-")[1] for p in scratch.glob("alone-*-asked.json"))
+            return Report(report, instrumented, finished.peak_bytes, alone)
 
     def _request(
         self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int

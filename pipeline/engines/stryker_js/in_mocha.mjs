@@ -6,7 +6,7 @@ import { random, shuffled } from './session.mjs';
 
 export async function run(session) {
   session.guard();
-  const { require, files, only, shuffle, watched, answer } = session;
+  const { require, files, only, shuffle, watched, bail = false, answer } = session;
   const mochaRoot = path.dirname(require.resolve('mocha/package.json'));
   const { default: Mocha } = await import(pathToFileURL(require.resolve('mocha')).href);
   const fromMocha = (file) => require(path.join(mochaRoot, 'lib/cli', file));
@@ -21,9 +21,10 @@ export async function run(session) {
   }
   const modules = [required].flat();
   const plugins = modules.length > 0 ? await fromMocha('run-helpers.js').handleRequires(modules) : {};
-  const { ui, timeout } = options;
+  const { ui } = options;
+  const timeout = session.unlimited ? 0 : options.timeout;
   // fullTrace: else mocha takes the folder out of a stack's paths, and nobody can say whose code threw.
-  const mocha = new Mocha({ ui, timeout, rootHooks: plugins.rootHooks, reporter: class {}, fullTrace: true });
+  const mocha = new Mocha({ ui, timeout, bail, rootHooks: plugins.rootHooks, reporter: class {}, fullTrace: true });
   for (const test of toLoad) mocha.addFile(test);
   if (only !== null)
     mocha.grep(new RegExp(`^(${only.map((title) => title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')).join('|')})$`));

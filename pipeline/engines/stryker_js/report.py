@@ -32,6 +32,7 @@ class Report:
     report: Mapping[str, Any]
     instrumented: Mapping[str, bytes]  # mutated file -> its text with all mutants in it
     peak_bytes: int | None
+    alone: frozenset[str] = frozenset()  # ids of mutants that alone.mjs judged
 
 
 def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measured:
@@ -74,7 +75,8 @@ def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measu
         return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants timed out: nothing was judged")
     return Measured(
         Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
-        Switch(files, ids), plain.seconds, run.peak_bytes,
+        Switch(files, ids, whole=True), plain.seconds, run.peak_bytes,
+        alone=tuple(sorted(key for key, id_ in ids.items() if id_ in run.alone)),
     )  # fmt: skip
 
 

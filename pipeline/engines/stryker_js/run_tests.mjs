@@ -6,6 +6,8 @@ import { Session } from './session.mjs';
 
 const session = new Session(JSON.parse(fs.readFileSync(0, 'utf8')));
 shutWindows();
+// Stryker's worker waits for what never comes, until its time limit.
+if (session.unlimited) setInterval(() => {}, 2 ** 30);
 try {
   const { run } = await import(`./in_${session.runner}.mjs`);
   await run(session);

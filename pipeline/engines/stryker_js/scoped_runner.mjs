@@ -6,6 +6,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
+import { alone } from './alone.mjs';
 import { entryOf } from './session.mjs';
 
 const { root, runner, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
@@ -19,12 +20,15 @@ const scopeOfMutated = new Map(scopes.flatMap((scope) => scope.mutate.map((file)
 class ScopedRunner {
   #inner;
   #titles; // file -> titles of its tests, from the dry run of whichever process made it
+  #alone; // mutants that act while modules are loaded get a process each, of ours
 
-  constructor(inner) {
+  constructor(inner, { mochaOptions = {} }) {
     this.#inner = inner;
+    // What mocha is told in Stryker's configuration, Stryker alone knows how to read.
+    this.#alone = runner === 'mocha' && Object.keys(mochaOptions).every((key) => key === 'spec');
   }
-  capabilities() {
-    return this.#inner.capabilities();
+  async capabilities() {
+    return this.#alone ? { reloadEnvironment: true } : this.#inner.capabilities();
   }
   init() {
     return this.#inner.init();
@@ -56,17 +60,21 @@ class ScopedRunner {
   async mutantRun(options) {
     this.#titles ??= JSON.parse(fs.readFileSync(titlesFile, 'utf8'));
     const file = path.relative(root, options.activeMutant.fileName).split(path.sep).join('/');
-    const mine = new Set(scopeOfMutated.get(file).tests.flatMap((test) => this.#titles[test] ?? []));
+    const { tests } = scopeOfMutated.get(file);
+    const mine = new Set(tests.flatMap((test) => this.#titles[test] ?? []));
     const testFilter = options.testFilter ? options.testFilter.filter((id) => mine.has(id)) : [...mine];
     // An empty filter is taken for "all tests".
     if (testFilter.length === 0) return { status: 'survived', nrOfTests: 0 };
+    if (this.#alone && options.mutantActivation === 'static') {
+      return alone(runner, path.dirname(titlesFile), options, { files: tests, titles: testFilter });
+    }
     return this.#inner.mutantRun({ ...options, testFilter });
   }
 }
 
-function create(injector) {
-  return new ScopedRunner(injector.injectFunction(factory));
+function create(injector, options) {
+  return new ScopedRunner(injector.injectFunction(factory), options);
 }
-create.inject = ['$injector'];
+create.inject = ['$injector', 'options'];
 
 export const strykerPlugins = [{ kind: 'TestRunner', name: 'doit-mutate', factory: create }];

@@ -1,7 +1,8 @@
 // One run of test files, whichever runner does it: what is asked, the guard around the tests, what each of them did.
 //
 // request: { root, runner, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null,
-// only: [title] | null, watched, options, scratch }
+// only: [title] | null, watched, options, scratch; hitLimit, bail, unlimited (where Stryker asks: its limit for a mutant
+// that loops, whether the first failure is enough, and no time limit of the runner's own) }
 // answer (in the file `out`): { tests: [{ file, title, state, kind, message, left }], files, reached: { id: [title] },
 // error, options, loaded }. The project's own configuration of the runner holds, but for which files are run; `options`
 // is that configuration as an earlier run found it, where reading it takes longer than to run a test. While a test runs,
@@ -23,10 +24,10 @@ const { ftruncateSync } = fs;
 
 export class Session {
   constructor(request) {
-    Object.assign(this, request);
+    Object.assign(this, { hitLimit: HIT_LIMIT, ...request });
     this.require = createRequire(path.join(this.root, 'package.json'));
     this.answer = { tests: [], files: [], reached: {}, error: null };
-    this.stryker = makeSwitch({ activeMutant: this.mutant ?? '', hitCount: 0, hitLimit: HIT_LIMIT });
+    this.stryker = makeSwitch({ activeMutant: this.mutant ?? '', hitCount: 0, hitLimit: this.hitLimit });
     this.isTestFile = (file) => this.answer.files.includes(this.relative(toPath(file)));
     this.current = null; // title of the test that runs
     this.watch = null;
@@ -115,7 +116,7 @@ export class Session {
   async ended() {
     for (const [test, left] of await this.left()) this.leaves(test, left);
     this.reaches(this.stryker.mutantCoverage);
-    if (this.mutant && this.stryker.hitCount > HIT_LIMIT) this.answer.looped = true;
+    if (this.mutant && this.stryker.hitCount > this.hitLimit) this.answer.looped = true;
   }
 
   leaves(title, left) {
