@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from conftest import PLAN, make_world
 from pipeline.engines import EngineError, Measured
 from pipeline.engines.stryker_js import StrykerJS
 from pipeline.model import EngineConfig, Scope
-from pipeline.mutants import Mutant, Status, mutate
+from pipeline.mutants import Mutant, Status, identify, mutate, raw_mutants
 from pipeline.results import Outcome
 
 ASSERT = "import assert from 'node:assert/strict';\n"
@@ -154,6 +155,69 @@ def test_a_mutant_of_what_runs_at_load_is_static_and_an_endless_loop_is_no_kill(
     )
     assert run.outcome is Outcome.TIME_LIMIT
     assert time.monotonic() - began < 30
+
+
+AT_LOAD = """\
+export const SIZES = [1, 2];
+export const LABEL = 'shirt';
+const LIMITS = { low: 1 };
+if (!LIMITS.low) throw new Error('no limit');
+if (SIZES.length < 2) process.exit(3);
+
+function half(n) {
+  return n / 2;
+}
+
+export const MIDDLE = half(SIZES[1]);
+if (MIDDLE > 3) await new Promise(() => {});
+
+export function more(n) {
+  return MIDDLE + half(n);
+}
+"""
+AT_LOAD_TEST = f"""{ASSERT}import {{ SIZES, MIDDLE, more }} from '../src/load.js';
+it('adds', () => {{
+  assert.equal(more(4), 3);
+}});
+it('begins with one', () => {{
+  assert.ok(!(SIZES[0] > 1));
+}});
+it.skip('is not run', () => {{
+  assert.equal(MIDDLE, 7);
+}});
+"""
+
+
+def test_what_acts_at_load_has_the_status_that_the_engine_alone_gives_it(project: Project) -> None:
+    config = {"testRunner": "mocha", "timeoutMS": 2000, "reporters": ["json"], "mutate": ["src/load.js"]}
+    files = {"src/load.js": AT_LOAD, "test/load.test.js": AT_LOAD_TEST, "stryker.config.json": json.dumps(config)}
+    project.write(files)
+    (project.root / "test/sign.test.js").unlink()
+    ours = project.measure("load")["load"]
+    engine = project.root / "node_modules/@stryker-mutator/core/bin/stryker.js"
+    subprocess.run(["node", engine, "run", "--concurrency", "2"], cwd=project.root, check=True, capture_output=True)
+    report = json.loads((project.root / "reports/mutation/mutation.json").read_text())
+    theirs = identify(raw_mutants(report["files"]["src/load.js"], "src/load.js"), "src/load.js", AT_LOAD)
+    assert {(m.key, m.status, m.static) for m in ours.mutants} == {(m.key, m.status, m.static) for m in theirs}
+    seen = {m.status for m in theirs if m.static}
+    assert seen == {Status.KILLED, Status.SURVIVED, Status.TIMEOUT, Status.RUNTIME_ERROR}
+    assert set(ours.alone) == {m.key for m in ours.mutants if m.static}  # those are spared the audit
+
+
+def test_mochas_options_in_the_engines_configuration_are_the_engines_to_read(project: Project) -> None:
+    config = {"testRunner": "mocha", "mochaOptions": {"require": ["./setup.mjs"]}}
+    setup = "export const mochaHooks = { beforeAll() { globalThis.ready = true; } };\n"
+    test = "it('begins', () => {\n  assert.ok(!globalThis.ready || MOST === 4);\n});\n"
+    project.write(
+        {
+            "setup.mjs": setup,
+            "src/most.js": "export const MOST = 3 + 1;\n",
+            "test/most.test.js": f"{ASSERT}import {{ MOST }} from '../src/most.js';\n{test}",
+            "stryker.config.json": json.dumps(config),
+        }
+    )
+    measured = project.measure("most")["most"]
+    assert [(m.status, m.static) for m in measured.mutants] == [(Status.KILLED, True)] and not measured.alone
 
 
 def test_the_identity_of_mutants_is_unique_and_outlives_edits_elsewhere_in_the_file(project: Project) -> None:
