@@ -7,7 +7,7 @@ median and the spread. Absolute seconds are of this machine and mean little else
 from __future__ import annotations
 
 import argparse
-import json
+import functools
 import shutil
 import subprocess
 import tempfile
@@ -20,9 +20,10 @@ from bench import hoist as hoists
 from bench import many as manys
 from bench import order as orders
 from bench import page as pages
+from bench import scopes as scopess
 from bench import seeing as seeings
 from bench import trees as treess
-from bench.measuring import ROOT, Row, doit, in_audit, run
+from bench.measuring import ROOT, Row, doit, run
 from bench.net import net
 from bench.plan import table
 
@@ -61,35 +62,32 @@ def shop(root: Path) -> None:
 
 
 def cold(place: Path, pairs: int) -> list[Row]:
-    """All baselines, and the whole drive, from nothing, against one plain run of the engine over the same files."""
-    baselines: list[float] = []
-    measured: list[float] = []
+    """The example's baselines, and the whole drive, from nothing, against one plain run of the engine."""
+    found = scopess.rows(
+        place / "baselines", pairs, "the example's 7 scopes", lambda at: repository(at, shop),
+        stryker("--reporters", "json"),
+    )  # fmt: skip
     drives: list[float] = []
     plain: list[float] = []
     for i in range(pairs):
-        for words, seconds in ((("-n", "2", "baseline"), baselines), (("-n", "2", "mutate"), drives)):
-            there = place / f"{words[-1]}{i}"
-            root = repository(there, shop)
-            seconds.append(run(doit(*words), root, there / "home").seconds)
-            if words[-1] == "baseline":
-                measured.append(seconds[-1] - audit_seconds(root))
+        there = place / f"drive{i}"
+        drives.append(run(doit("-n", "2", "mutate"), repository(there, shop), there / "home").seconds)
         there = place / f"plain{i}"
         plain.append(run(stryker("--reporters", "json"), repository(there, shop), there).seconds)
-    return [
-        Row("cold baselines without the audit, against plain `stryker run`", measured, plain, "1.15"),
-        Row("cold baselines with the audit, which plain `stryker run` does not do", baselines, plain, "-"),
-        Row("the whole drive without a model against plain `stryker run`", drives, plain, "-"),
-    ]
+    return [*found, Row("the whole drive without a model against plain `stryker run`", drives, plain, "-")]
 
 
-def audit_seconds(root: Path) -> float:
-    """What the audit added to the wall clock: that of the slot that audited for longest."""
-    slots: dict[int, float] = {}
-    for line in (root / "cache/ledger.jsonl").read_text().splitlines():
-        event = json.loads(line)
-        if event["event"] == "attempt" and (took := in_audit(event)):
-            slots[event["slot"]] = slots.get(event["slot"], 0.0) + took
-    return max(slots.values())
+def edit(place: Path, pairs: int) -> list[Row]:
+    """5 and 50 scopes cold, and after a test was added to one, against runs of the engine with --incremental."""
+    incremental = stryker("--reporters", "json", "--incremental")
+    found: list[Row] = []
+    for count, tables in ((5, True), (50, True), (50, False)):
+        what = f"{count} scopes{'' if tables else ' without a static mutant'}"
+        make = functools.partial(repository, fill=scopess.generated(count, tables))
+        found += scopess.rows(
+            place / what.replace(" ", "-"), pairs, what, make, incremental, lambda root: scopess.add_test(root, 3)
+        )
+    return found
 
 
 def nothing(place: Path, pairs: int) -> list[Row]:
@@ -200,6 +198,7 @@ def live(place: Path, pairs: int) -> list[Row]:
 
 BENCHES: dict[str, Callable[[Path, int], list[Row]]] = {
     "cold": cold,
+    "edit": edit,
     "nothing": nothing,
     "memory": memory,
     "many": many,

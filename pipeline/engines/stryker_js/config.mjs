@@ -6,13 +6,16 @@ import { pathToFileURL } from 'node:url';
 const { root, userConfig, overrides } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
 const RUNNERS = ['mochaOptions', 'vitest', 'jest', 'tap'].filter((key) => key in overrides);
 const user = userConfig ? await read(path.join(root, userConfig)) : {};
+// Of Stryker's own plugins mocha's is all that is there to load, and our plugin loads it where it runs. The others' schemas
+// hold the defaults of their options.
+const own = overrides.mochaOptions && !user.checkers?.length && !user.ignorers?.length ? [] : ['@stryker-mutator/*'];
 export default {
   ...user,
   ...overrides,
   ...Object.fromEntries(RUNNERS.map((key) => [key, { ...user[key], ...overrides[key] }])),
   ...(overrides.jest ? { jest: { ...user.jest, ...overrides.jest, config: { ...user.jest?.config, ...overrides.jest.config } } } : {}),
   testRunnerNodeArgs: [...new Set([...(user.testRunnerNodeArgs ?? []), ...(overrides.testRunnerNodeArgs ?? [])])],
-  plugins: [...(user.plugins ?? ['@stryker-mutator/*']), ...overrides.plugins],
+  plugins: [...(user.plugins ?? own), ...overrides.plugins],
   ignorePatterns: [...(user.ignorePatterns ?? []), ...overrides.ignorePatterns],
 };
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,9 +81,13 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
             "out": str(scratch / "answer.json"), "mutant": asked.mutant, "shuffle": asked.shuffle,
             "only": None if asked.only is None else list(asked.only), "watched": asked.watch, "options": asked.options,
         }  # fmt: skip
+        words: list[str | Path] = [node, *flags, PROGRAM]
+        # A sandbox is put around a fork of all our memory, which costs 10 ms of the 130. What needs none is spared it.
+        script = sandbox is None
         finished = process.run(
-            [node, *flags, PROGRAM], cwd=asked.root, env=process.environment(env), stdin=json.dumps(request).encode(),
-            timeout=asked.timeout, max_output=MOST_PRINTED, sandbox=sandbox,
+            [f"exec {shlex.join(map(str, words))}"] if script else words, script=script, sandbox=sandbox,
+            cwd=asked.root, env=process.environment(env), stdin=json.dumps(request).encode(),
+            timeout=asked.timeout, max_output=MOST_PRINTED,
         )  # fmt: skip
         try:
             answer = json.loads((scratch / "answer.json").read_text())

@@ -11,30 +11,33 @@ import { entryOf } from './session.mjs';
 
 const { root, runner, scopes, titlesFile } = JSON.parse(fs.readFileSync(process.env.DOIT_MUTATE_SCOPES, 'utf8'));
 const require = createRequire(path.join(root, 'package.json'));
-const { strykerPlugins: theirs } = await import(entryOf(require, `@stryker-mutator/${runner}-runner`));
-const { factory } = theirs.find(({ kind, name }) => kind === 'TestRunner' && name === runner);
 const allTests = [...new Set(scopes.flatMap(({ tests }) => tests))];
 
 const scopeOfMutated = new Map(scopes.flatMap((scope) => scope.mutate.map((file) => [file, scope])));
 
 class ScopedRunner {
+  #injector;
   #inner;
   #titles; // file -> titles of its tests, from the dry run of whichever process made it
   #alone; // mutants that act while modules are loaded get a process each, of ours
 
-  constructor(inner, { mochaOptions = {} }) {
-    this.#inner = inner;
+  constructor(injector, { mochaOptions = {} }) {
+    this.#injector = injector;
     // What mocha is told in Stryker's configuration, Stryker alone knows how to read.
     this.#alone = runner === 'mocha' && Object.keys(mochaOptions).every((key) => key === 'spec');
   }
   async capabilities() {
     return this.#alone ? { reloadEnvironment: true } : this.#inner.capabilities();
   }
-  init() {
-    return this.#inner.init();
+  // Only workers come here: the process that starts them loads this module too, and has no use for the project's runner.
+  async init() {
+    const { strykerPlugins: theirs } = await import(entryOf(require, `@stryker-mutator/${runner}-runner`));
+    const { factory } = theirs.find(({ kind, name }) => kind === 'TestRunner' && name === runner);
+    this.#inner = this.#injector.injectFunction(factory);
+    return this.#inner.init?.();
   }
   dispose() {
-    return this.#inner.dispose();
+    return this.#inner?.dispose?.();
   }
 
   async dryRun(options) {
@@ -73,7 +76,7 @@ class ScopedRunner {
 }
 
 function create(injector, options) {
-  return new ScopedRunner(injector.injectFunction(factory), options);
+  return new ScopedRunner(injector, options);
 }
 create.inject = ['$injector', 'options'];
 
