@@ -11,7 +11,7 @@ import attrs
 from pipeline import account, process
 from pipeline.engines import Engine, Measured, Switch
 from pipeline.model import Scope
-from pipeline.mutants import Mutant, Status
+from pipeline.mutants import Mutant, Status, score
 from pipeline.proof import KILLS
 from pipeline.results import Outcome
 from pipeline.sameness import Sameness
@@ -27,6 +27,22 @@ class Measurement:
     inputs: Mapping[str, str] = attrs.field(factory=dict)  # path -> content hash: all that it depends on
     cached: bool = False
     audit_cpu_seconds: float | None = None  # None where it was cached
+
+    @property
+    def line(self) -> str:
+        """For people, who watch a run."""
+        m = self.measured
+        if m.outcome is not Outcome.OK:
+            return f"{m.outcome}: {m.detail.splitlines()[0] if m.detail else ''}"
+        total = score(x.final for x in m.mutants)
+        said = [f"{total.total} mutants", f"{total.survivors} survivors"]
+        if false := sum(x.audited is not None for x in m.mutants):
+            said.append(f"{false} false survivors")
+        if m.alone and not self.cached:
+            said.append(f"{len(m.alone)} act at load ({sum(m.alone.values()):.1f} s)")
+        if not m.fresh:
+            said.append("proofs take engine runs: no picture of the mutated code could be had")
+        return ", ".join(said) + (" (cached)" if self.cached else "")
 
 
 # The targets that tell of measurements.
@@ -137,8 +153,8 @@ class Measuring:
         the kill. Kept state can make a test fail, too, on a mutant that it does not see. All scopes go side by side.
         """
         done = {name: (m, 0.0) for name, m in measured.items()}
-        layers = _layers({name: m for name, m in measured.items() if _to_audit(m)})
-        for names in layers:
+        due_at_once = layers({name: m for name, m in measured.items() if _to_audit(m)})
+        for names in due_at_once:
             worktree.reset(tree)
             for name in names:
                 _switch(measured[name]).lay(worktree.root)
@@ -153,7 +169,7 @@ class Measuring:
                 audited = {m.key: status for m, status, _ in mine if status}
                 mutants = tuple(attrs.evolve(m, audited=audited.get(m.key)) for m in measured[name].mutants)
                 done[name] = attrs.evolve(measured[name], mutants=mutants), sum(spent for *_, spent in mine)
-        if layers:
+        if due_at_once:
             worktree.reset(tree)
         return done
 
@@ -186,24 +202,24 @@ def _to_audit(measured: Measured) -> list[Mutant]:
     return [m for m in measured.mutants if m.status in wanted and m.key not in alone and measured.reached.get(m.key)]
 
 
-def _layers(measured: Mapping[str, Measured]) -> list[list[str]]:
+def layers(measured: Mapping[str, Measured]) -> list[list[str]]:
     """The scopes, in groups whose switches may lie over one tree: no file has two contents, no id means two mutants."""
     apart: list[list[str]] = []
-    layers: list[tuple[list[str], set[str], set[str]]] = []
+    shared: list[tuple[list[str], set[str], set[str]]] = []
     for name, m in measured.items():
         switch = _switch(m)
         mine = set(switch.ids.values())
-        fits = (each for each in layers if each[1].isdisjoint(switch.files) and each[2].isdisjoint(mine))
+        fits = (each for each in shared if each[1].isdisjoint(switch.files) and each[2].isdisjoint(mine))
         if not switch.whole:
             apart.append([name])
         elif (layer := next(fits, None)) is None:
-            layers.append(([name], set(switch.files), mine))
+            shared.append(([name], set(switch.files), mine))
         else:
             names, files, ids = layer
             names.append(name)
             files.update(switch.files)
             ids.update(mine)
-    return [*apart, *(names for names, *_ in layers)]
+    return [*apart, *(names for names, *_ in shared)]
 
 
 def _narrowed(measured: Measured, scope: Scope) -> Measured:

@@ -60,6 +60,13 @@ class Mutant:
     def final(self) -> Status:
         return self.audited or self.status
 
+    @property
+    def described(self) -> str:
+        """In one line: where it is, and what it changes."""
+        change = " ".join(f"{self.original} -> {self.replacement or 'nothing'}".split())
+        short = change if len(change) <= 90 else f"{change[:89]}…"
+        return f"{self.file}:{self.line} {self.mutator}: {short}"
+
     def as_survivor(self) -> Survivor:
         return Survivor(self.key, self.file, self.mutator, self.original, self.replacement, self.around, self.static)
 

@@ -57,7 +57,7 @@ class Steps:
                 known = digest(self.session.measuring.known(scope, snapshot.states, self.session.repository.project))
             self._write(scope, "inputs.json", Inputs(known, done.inputs))
             attempts[scope.name] = Attempt(
-                Outcome.CACHED if done.cached else m.outcome, line=_baseline_line(scope, done),
+                Outcome.CACHED if done.cached else m.outcome, line=done.line,
                 fields={
                     "peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail,
                     "audit_cpu_seconds": done.audit_cpu_seconds,
@@ -246,7 +246,7 @@ class Steps:
         base = self.session.repository.read(self.session.snapshot.tree, scope.write) or ""
         text = self.session.engine.suite.add(base, [p.test for p in proved])  # as it was judged
         inputs = {p: state for proofs in all_proofs for p, state in proofs.inputs.items()}
-        described = {m.key: _described(m) for m in self._baseline(scope).mutants}
+        described = {m.key: m.described for m in self._baseline(scope).mutants}
         judged = [d for proofs in all_proofs for d in proofs.dropped]
         try:
             landing = self.session.landing
@@ -343,28 +343,11 @@ class Steps:
         dump(self.session.target(scope.name, name), value)
 
 
-def _baseline_line(scope: Scope, done: Measurement) -> str:
-    m = done.measured
-    if m.outcome is not Outcome.OK:
-        return f"{m.outcome}: {m.detail.splitlines()[0] if m.detail else ''}"
-    total = score(x.final for x in m.mutants)
-    false = sum(x.audited is not None for x in m.mutants)
-    hidden = f", {false} false survivors" if false else ""
-    slow = "" if m.fresh else ", proofs take engine runs: no picture of the mutated code could be had"
-    return f"{total.total} mutants, {total.survivors} survivors{hidden}{slow}" + (" (cached)" if done.cached else "")
-
-
 def _search_mutant(mutant: Mutant, id_: str) -> SearchMutant:
     return SearchMutant(
         id_, mutant.key, mutant.file, mutant.mutator, mutant.original, mutant.replacement,
         mutant.line, mutant.column, mutant.end_line, mutant.end_column, mutant.static,
     )  # fmt: skip
-
-
-def _described(mutant: Mutant) -> str:
-    """A mutant in one line: where it is, and what it changes."""
-    change = " ".join(f"{mutant.original} -> {mutant.replacement or 'nothing'}".split())
-    return f"{mutant.file}:{mutant.line} {mutant.mutator}: {change if len(change) <= 90 else f'{change[:89]}…'}"
 
 
 def _judged(mutant: Mutant) -> str:

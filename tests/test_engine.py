@@ -14,8 +14,9 @@ import attrs
 import pytest
 from conftest import PLAN, make_world
 
-from pipeline.engines import EngineError, Measured
+from pipeline.engines import EngineError, Measured, Switch
 from pipeline.engines.stryker_js import StrykerJS
+from pipeline.measuring import layers
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import Mutant, Status, identify, mutate, raw_mutants
 from pipeline.results import Outcome
@@ -262,6 +263,18 @@ def test_a_false_survivor_is_audited_away(tmp_path: Path, node_modules: Path) ->
     assert f"{len(hidden)} false survivors" in done.out
     left = json.loads((world.root / "cache/scopes/src%2Fmemo.js/survivors.json").read_text())["survivors"]
     assert not {m["key"] for m in hidden} & {s["key"] for s in left}
+
+
+def test_an_audit_lays_over_one_tree_only_what_cannot_switch_on_two_mutants() -> None:
+    def measured(file: str, *ids: str, whole: bool = True) -> Measured:
+        return Measured(Outcome.OK, switch=Switch({file: b""}, {f"{file} {id_}": id_ for id_ in ids}, whole))
+
+    one_run = {"a": measured("a.js", "0", "1"), "b": measured("b.js", "2")}
+    assert layers(one_run) == [["a", "b"]]
+    assert layers({**one_run, "other run": measured("c.js", "1", "2", "3")}) == [["a", "b"], ["other run"]]
+    assert layers({**one_run, "same file": measured("a.js", "7")}) == [["a", "b"], ["same file"]]
+    with_others = {"c": measured("c.dll", "5", whole=False), "d": measured("d.dll", "6", whole=False)}
+    assert sorted(layers({**with_others, **one_run})) == [["a", "b"], ["c"], ["d"]]
 
 
 def test_inputs_are_recorded_however_deep_and_without_packages(project: Project) -> None:

@@ -55,7 +55,8 @@ class Measured:
     seconds: float = 0.0  # of plain tests on the original: what time limits are made from
     peak_bytes: int | None = None
     doubtful: bool = False  # its kills want an audit too: one process has met many mutants
-    alone: tuple[str, ...] = ()  # keys of mutants that each met its tests in a fresh process: they want no audit
+    # key of a mutant that met its tests in a fresh process, and so wants no audit -> seconds that took
+    alone: Mapping[str, float] = attrs.field(factory=dict)
     fresh: bool = True  # a test can meet a mutant in a fresh process; else `test` asks the engine, which costs a run
 
 

@@ -18,7 +18,7 @@ from pipeline import account, clock, process
 from pipeline.engines import EngineError, Measured, TestRun, javascript
 from pipeline.engines.stryker_js import fresh
 from pipeline.engines.stryker_js.packages import CORE, is_installed, package_of, versions
-from pipeline.engines.stryker_js.report import Report, first_failure, read_report, scope_result
+from pipeline.engines.stryker_js.report import Report, first_failure, judged_alone, read_report, scope_result
 from pipeline.engines.stryker_js.runners import RUNNERS, Runner, node_flags, runner_of
 from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.model import EngineConfig, Scope
@@ -207,8 +207,7 @@ class StrykerJS:
             sandboxes = sorted((scratch / "tmp").glob("sandbox*"))
             files = {f: place / f for s in scopes for f in s.mutate for place in sandboxes if (place / f).exists()}
             instrumented = {f: place.read_bytes() for f, place in files.items()}
-            alone = frozenset(p.name.split("-")[1] for p in scratch.glob("alone-*-asked.json"))
-            return Report(report, instrumented, finished.peak_bytes, alone)
+            return Report(report, instrumented, finished.peak_bytes, judged_alone(scratch))
 
     def _request(
         self, root: Path, scratch: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int

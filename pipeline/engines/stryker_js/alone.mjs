@@ -32,6 +32,7 @@ export async function alone(runner, scratch, { activeMutant, timeout, hitLimit, 
   }, SLACK * timeout);
   const [code, signal] = await once(child, 'exit');
   clearTimeout(timer);
+  fs.writeFileSync(`${place}-ended`, '');
   if (late) return { status: 'timeout' };
   let answer;
   try {

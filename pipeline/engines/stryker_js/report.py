@@ -32,7 +32,7 @@ class Report:
     report: Mapping[str, Any]
     instrumented: Mapping[str, bytes]  # mutated file -> its text with all mutants in it
     peak_bytes: int | None
-    alone: frozenset[str] = frozenset()  # ids of mutants that alone.mjs judged
+    alone: Mapping[str, float] = attrs.field(factory=dict)  # id of a mutant that alone.mjs judged -> seconds that took
 
 
 def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measured:
@@ -76,7 +76,7 @@ def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measu
     return Measured(
         Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
         Switch(files, ids, whole=True), plain.seconds, run.peak_bytes,
-        alone=tuple(sorted(key for key, id_ in ids.items() if id_ in run.alone)),
+        alone={key: run.alone[id_] for key, id_ in sorted(ids.items()) if id_ in run.alone},
     )  # fmt: skip
 
 
@@ -135,6 +135,13 @@ def read_report(path: Path, finished: process.Finished, log: Path, started: floa
     if not isinstance(report, dict):
         return Measured(Outcome.HOLLOW_REPORT, f"the report is no report (log: {log})")
     return report
+
+
+def judged_alone(folder: Path) -> dict[str, float]:
+    """Of the mutants that alone.mjs asked about in `folder`: the engine's id, and the seconds that each took."""
+    asked = {p.name.split("-")[1]: p for p in folder.glob("alone-*-asked.json")}
+    ended = {id_: p.with_name(f"alone-{id_}-ended") for id_, p in asked.items()}
+    return {id_: ended[id_].stat().st_mtime - p.stat().st_mtime for id_, p in asked.items() if ended[id_].exists()}
 
 
 def first_failure(run: TestRun) -> Measured | None:
