@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,19 @@ class Measuring:
                 by_name = {s.name: s for s in due}
                 said = self.engine.measure(worktree.root, due, workers=workers, log=log)
                 measured = {name: _narrowed(m, by_name[name]) for name, m in said.items()}
-                with account.span("phase", "audit"):
-                    audited = self._audited(worktree, tree, measured, workers)
                 # What is loaded from a submodule has no state of its own: the submodule's commit is.
                 whole = [path for path, state in states.items() if state.startswith(SUBMODULE)]
-                for name, (m, spent) in audited.items():
+
+                def keep(name: str, m: Measured, spent: float) -> None:
+                    """As soon as it is audited: a run that is killed in the audit of others has it."""
                     paths = {*m.inputs, *self.engine.config_files(), *by_name[name].reads, *whole}
                     result = Measurement(m, {p: states[p] for p in sorted(paths) if p in states})
                     if m.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
                         self.cache.keep(known[name], result.inputs, result)
                     done[name] = attrs.evolve(result, audit_cpu_seconds=spent)
+
+                with account.span("phase", "audit"):
+                    self._audit(worktree, tree, measured, workers, keep)
         return done
 
     def _find_all(
@@ -143,35 +147,46 @@ class Measuring:
         found = {s.name: self._find(s, known[s.name], states) for s in scopes}
         return {name: attrs.evolve(m, cached=True) for name, m in found.items() if m is not None}
 
-    def _audited(
-        self, worktree: Worktree, tree: str, measured: Mapping[str, Measured], workers: int
-    ) -> dict[str, tuple[Measured, float]]:
-        """By scope: the audited report, and the CPU seconds that took.
+    def _audit(
+        self, worktree: Worktree, tree: str, measured: Mapping[str, Measured], workers: int,
+        done: Callable[[str, Measured, float], None],
+    ) -> None:  # fmt: skip
+        """Run the existing covering tests against each survivor in a fresh process; where kills are doubtful, against
+        each killed one too.
 
-        The existing covering tests run against each survivor in a fresh process; where kills are doubtful, against each
-        killed one too. One that a test fails on there is a false survivor: state that the engine's process had kept hid
-        the kill. Kept state can make a test fail, too, on a mutant that it does not see. All scopes go side by side.
+        One that a test fails on there is a false survivor: state that the engine's process had kept hid the kill. Kept
+        state can make a test fail, too, on a mutant that it does not see. All scopes go side by side. done: told of
+        each scope, its audited report, and the CPU seconds that the audit took, one at a time.
         """
-        done = {name: (m, 0.0) for name, m in measured.items()}
-        due_at_once = layers({name: m for name, m in measured.items() if _to_audit(m)})
-        for names in due_at_once:
+        due = {name: _to_audit(m) for name, m in measured.items()}
+        said: dict[str, dict[str, Status | None]] = {name: {} for name in measured}
+        spent = dict.fromkeys(measured, 0.0)
+        lock = threading.Lock()
+
+        def audited(name: str) -> None:
+            m = measured[name]
+            mutants = tuple(attrs.evolve(x, audited=said[name].get(x.key)) for x in m.mutants)
+            done(name, attrs.evolve(m, mutants=mutants), spent[name])
+
+        def fresh(item: tuple[str, Mutant]) -> None:
+            name, mutant = item
+            status, cpu_seconds = self._fresh(worktree.root, measured[name], mutant)
+            with lock:
+                said[name][mutant.key] = status
+                spent[name] += cpu_seconds
+                if len(said[name]) == len(due[name]):
+                    audited(name)
+
+        for name in measured:
+            if not due[name]:
+                audited(name)
+        for names in layers({name: m for name, m in measured.items() if due[name]}):
             worktree.reset(tree)
             for name in names:
                 _switch(measured[name]).lay(worktree.root)
-            due = [(name, mutant) for name in names for mutant in _to_audit(measured[name])]
-
-            def fresh(item: tuple[str, Mutant]) -> tuple[Status | None, float]:
-                return self._fresh(worktree.root, measured[item[0]], item[1])
-
-            said = process.side_by_side(fresh, due, workers)
-            for name in names:
-                mine = [(m, *told) for (of, m), told in zip(due, said, strict=True) if of == name]
-                audited = {m.key: status for m, status, _ in mine if status}
-                mutants = tuple(attrs.evolve(m, audited=audited.get(m.key)) for m in measured[name].mutants)
-                done[name] = attrs.evolve(measured[name], mutants=mutants), sum(spent for *_, spent in mine)
-        if due_at_once:
+            process.side_by_side(fresh, [(name, mutant) for name in names for mutant in due[name]], workers)
+        if any(due.values()):
             worktree.reset(tree)
-        return done
 
     def _fresh(self, root: Path, measured: Measured, mutant: Mutant) -> tuple[Status | None, float]:
         """What a fresh process says of a mutant, None where that is what the engine said; and its CPU seconds."""
