@@ -104,9 +104,9 @@ def add_test(root: Path, i: int) -> None:
 
 
 def attempts(root: Path) -> list[Mapping[str, Any]]:
-    """Of the last run."""
+    """Of the last run, those that took a slot."""
     events = [json.loads(line) for line in (root / "cache/ledger.jsonl").read_text().splitlines()]
-    return [e for e in events if e["event"] == "attempt" and e["run"] == events[-1]["run"]]
+    return [e for e in events if e["event"] == "attempt" and e["run"] == events[-1]["run"] and "slot" in e]
 
 
 def without_audit(ran: Ran, root: Path) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from pipeline import account, process
-from pipeline.engines import Engine, Measured, Switch
+from pipeline.engines import Engine, Measured, Switch, TestRun
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, score
 from pipeline.proof import KILLS
@@ -165,7 +165,7 @@ class Measuring:
 
         def audited(name: str) -> None:
             m = measured[name]
-            mutants = tuple(attrs.evolve(x, audited=said[name].get(x.key)) for x in m.mutants)
+            mutants = tuple(_told(m, x, said[name].get(x.key)) for x in m.mutants)
             done(name, attrs.evolve(m, mutants=mutants), spent[name])
 
         def fresh(item: tuple[str, Mutant]) -> None:
@@ -194,13 +194,30 @@ class Measuring:
         id_ = _switch(measured).ids[mutant.key]
         run = self.engine.test(root, measured.reached[mutant.key], mutant=id_, timeout=limit)
         status = None
-        if run.outcome is Outcome.TIME_LIMIT:
+        if mutant.key in measured.late:
+            status = _in_the_engines_words(run)
+        elif run.outcome is Outcome.TIME_LIMIT:
             status = Status.TIMEOUT
         elif run.outcome is Outcome.OK and mutant.status is Status.KILLED:
             status = None if run.failed else Status.SURVIVED
         elif run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed):
             status = Status.KILLED
         return status, run.cpu_seconds or 0.0
+
+
+def _told(measured: Measured, mutant: Mutant, status: Status | None) -> Mutant:
+    """status: what a fresh process said that the engine did not, or had no time to say."""
+    if mutant.key in measured.late and status:
+        return attrs.evolve(mutant, status=status, reason="")
+    return attrs.evolve(mutant, audited=status)
+
+
+def _in_the_engines_words(run: TestRun) -> Status:
+    if run.outcome is Outcome.TIME_LIMIT:
+        return Status.TIMEOUT
+    if run.outcome in (Outcome.BUILD_ERROR, Outcome.CRASHED, Outcome.MEMORY):
+        return Status.RUNTIME_ERROR
+    return Status.KILLED if run.failed else Status.SURVIVED
 
 
 def _switch(measured: Measured) -> Switch:
@@ -213,8 +230,10 @@ def _to_audit(measured: Measured) -> list[Mutant]:
     if measured.outcome is not Outcome.OK or not measured.fresh:
         return []
     wanted = (Status.SURVIVED, Status.KILLED) if measured.doubtful else (Status.SURVIVED,)
-    alone = set(measured.alone)
-    return [m for m in measured.mutants if m.status in wanted and m.key not in alone and measured.reached.get(m.key)]
+    due = [
+        m for m in measured.mutants if (m.status in wanted and m.key not in measured.alone) or m.key in measured.late
+    ]
+    return [m for m in due if measured.reached.get(m.key)]
 
 
 def layers(measured: Mapping[str, Measured]) -> list[list[str]]:

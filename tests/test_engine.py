@@ -161,16 +161,15 @@ def test_a_mutant_of_what_runs_at_load_is_static_and_an_endless_loop_is_no_kill(
 AT_LOAD = """\
 export const SIZES = [1, 2];
 export const LABEL = 'shirt';
-const LIMITS = { low: 1 };
-if (!LIMITS.low) throw new Error('no limit');
-if (SIZES.length < 2) process.exit(3);
+export const FIRST = [3].map((n) => n)[0].toFixed();
+SIZES.length === 2 || process.exit(3);
 
 function half(n) {
   return n / 2;
 }
 
 export const MIDDLE = half(SIZES[1]);
-if (MIDDLE > 3) await new Promise(() => {});
+await (MIDDLE ? 1 : new Promise(() => {}));
 
 export function more(n) {
   return MIDDLE + half(n);
@@ -190,7 +189,7 @@ it.skip('is not run', () => {{
 
 
 def test_what_acts_at_load_has_the_status_that_the_engine_alone_gives_it(project: Project) -> None:
-    config = {"testRunner": "mocha", "timeoutMS": 2000, "reporters": ["json"], "mutate": ["src/load.js"]}
+    config = {"testRunner": "mocha", "reporters": ["json"], "mutate": ["src/load.js"]}
     files = {"src/load.js": AT_LOAD, "test/load.test.js": AT_LOAD_TEST, "stryker.config.json": json.dumps(config)}
     project.write(files)
     (project.root / "test/sign.test.js").unlink()
@@ -199,10 +198,30 @@ def test_what_acts_at_load_has_the_status_that_the_engine_alone_gives_it(project
     subprocess.run(["node", engine, "run", "--concurrency", "2"], cwd=project.root, check=True, capture_output=True)
     report = json.loads((project.root / "reports/mutation/mutation.json").read_text())
     theirs = identify(raw_mutants(report["files"]["src/load.js"], "src/load.js"), "src/load.js", AT_LOAD)
-    assert {(m.key, m.status, m.static) for m in ours.mutants} == {(m.key, m.status, m.static) for m in theirs}
+    judged = {(m.key, m.status, m.static) for m in ours.mutants if m.key not in ours.late}
+    assert judged == {(m.key, m.status, m.static) for m in theirs if m.key not in ours.late}
     seen = {m.status for m in theirs if m.static}
     assert seen == {Status.KILLED, Status.SURVIVED, Status.TIMEOUT, Status.RUNTIME_ERROR}
-    assert set(ours.alone) == {m.key for m in ours.mutants if m.static}  # those are spared the audit
+    # Those are spared the audit, but for what a busy machine gave no time.
+    assert {*ours.alone, *ours.late} == {m.key for m in ours.mutants if m.static}
+
+
+def test_what_acts_at_load_and_had_no_time_is_met_again(tmp_path: Path, node_modules: Path) -> None:
+    files = Project(tmp_path / "project")
+    test = "it('has a limit', () => {\n  assert.equal(LIMIT, 4);\n});\n"
+    files.write(
+        {
+            "package.json": '{ "type": "module" }',
+            "stryker.config.json": '{ "testRunner": "mocha", "timeoutMS": 1, "timeoutFactor": 0 }',
+            "src/limit.js": "export const LIMIT = 3 + 1;\nexport const UNIT = 'kg';\n",
+            "test/limit.test.js": f"{ASSERT}import {{ LIMIT }} from '../src/limit.js';\n{test}",
+        }
+    )
+    world = make_world(tmp_path, node_modules, PLAN, files.root)
+    done = world.doit("-n", "2", "baseline")
+    baseline = json.loads((world.root / "cache/scopes/src%2Flimit.js/baseline.json").read_text())
+    said = {m["replacement"]: (m["status"], m["audited"]) for m in baseline["mutants"]}
+    assert said == {"3 - 1": ("Killed", None), '""': ("Survived", None)}, done.out
 
 
 def test_mochas_options_in_the_engines_configuration_are_the_engines_to_read(project: Project) -> None:

@@ -57,6 +57,7 @@ class Measured:
     doubtful: bool = False  # its kills want an audit too: one process has met many mutants
     # key of a mutant that met its tests in a fresh process, and so wants no audit -> seconds that took
     alone: Mapping[str, float] = attrs.field(factory=dict)
+    late: tuple[str, ...] = ()  # keys of mutants whose time was up before their tests had had it: nobody judged them
     fresh: bool = True  # a test can meet a mutant in a fresh process; else `test` asks the engine, which costs a run
 
 

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('run_tests.mjs', import.meta.url));
 const SLACK = 0.95; // of Stryker's time limit: whoever passes that costs a worker
+const FAIR = 0.8; // of it: the part that the tests, and not the start of their process, must have had
 let known = null; // the runner's own configuration, as the first process found it
 
 // run: as Stryker's mutantRun takes it; tests: { files, titles }. The result is of the same kind.
@@ -32,7 +33,8 @@ export async function alone(runner, scratch, { activeMutant, timeout, hitLimit, 
   }, SLACK * timeout);
   const [code, signal] = await once(child, 'exit');
   clearTimeout(timer);
-  fs.writeFileSync(`${place}-ended`, '');
+  const fair = !late || sinceBegun(`${out}.begun`) >= FAIR * timeout;
+  fs.writeFileSync(`${place}-ended`, fair ? 'fair' : 'late');
   if (late) return { status: 'timeout' };
   let answer;
   try {
@@ -42,6 +44,12 @@ export async function alone(runner, scratch, { activeMutant, timeout, hitLimit, 
   }
   known ??= answer.options;
   return judged(answer);
+}
+
+// Milliseconds; 0 where it has not.
+function sinceBegun(file) {
+  const { mtimeMs } = fs.statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: Infinity };
+  return Math.max(0, Date.now() - mtimeMs);
 }
 
 // As @stryker-mutator/api's toMutantRunResult has it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -71,12 +72,14 @@ def scope_result(root: Path, scope: Scope, run: Report, plain: TestRun) -> Measu
     if whole and all(m.status in _UNJUDGED for m in mutants):
         said = ", ".join(sorted({str(m.status) for m in mutants}))
         return Measured(Outcome.HOLLOW_REPORT, f"none of {len(mutants)} mutants was judged: {said}")
-    if whole and len(mutants) > 1 and all(m.status is Status.TIMEOUT for m in mutants):
+    late = tuple(sorted(key for key, id_ in ids.items() if run.alone.get(id_) == math.inf))
+    if whole and len(mutants) > 1 and not late and all(m.status is Status.TIMEOUT for m in mutants):
         return Measured(Outcome.HOLLOW_REPORT, f"all {len(mutants)} mutants timed out: nothing was judged")
     return Measured(
         Outcome.OK, "", tuple(mutants), plain.files, tuple(sorted({*plain.inputs, *scope.mutate})), reached,
         Switch(files, ids, whole=True), plain.seconds, run.peak_bytes,
-        alone={key: run.alone[id_] for key, id_ in sorted(ids.items()) if id_ in run.alone},
+        alone={key: run.alone[id_] for key, id_ in sorted(ids.items()) if run.alone.get(id_, math.inf) < math.inf},
+        late=late,
     )  # fmt: skip
 
 
@@ -138,10 +141,15 @@ def read_report(path: Path, finished: process.Finished, log: Path, started: floa
 
 
 def judged_alone(folder: Path) -> dict[str, float]:
-    """Of the mutants that alone.mjs asked about in `folder`: the engine's id, and the seconds that each took."""
-    asked = {p.name.split("-")[1]: p for p in folder.glob("alone-*-asked.json")}
-    ended = {id_: p.with_name(f"alone-{id_}-ended") for id_, p in asked.items()}
-    return {id_: ended[id_].stat().st_mtime - p.stat().st_mtime for id_, p in asked.items() if ended[id_].exists()}
+    """Of the mutants that alone.mjs asked about in `folder`: the engine's id, and the seconds that each took; infinite
+    where the start of the process took what the tests should have had: a machine with much else to do."""
+    took = {}
+    for asked in folder.glob("alone-*-asked.json"):
+        id_ = asked.name.split("-")[1]
+        ended = asked.with_name(f"alone-{id_}-ended")
+        fair = ended.exists() and ended.read_text() == "fair"
+        took[id_] = ended.stat().st_mtime - asked.stat().st_mtime if fair else math.inf
+    return took
 
 
 def first_failure(run: TestRun) -> Measured | None:

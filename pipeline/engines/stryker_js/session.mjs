@@ -40,6 +40,7 @@ export class Session {
   // The files that are run, by their paths here: known before any of them is loaded.
   loads(files) {
     this.answer.files = files.map((file) => this.relative(path.resolve(this.root, file)));
+    if (this.unlimited) write(`${this.out}.begun`, '');
   }
 
   // Before anything of the project is loaded. world: the globals that the code will see, if they are not these; with
