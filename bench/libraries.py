@@ -4,28 +4,35 @@ For each checkout a copy of its commit is measured, searched and proved by the p
 the table of docs/differential.md is printed. Its packages (node_modules, here or in a folder above) must be there: the
 test runner, StrykerJS and Stryker's plugin for that runner. FILEs are what is mutated; without them, the sources that
 the package ships. Nothing is written into the checkout.
+
+--again N RUNS runs N of the proved tests, taken at random over all libraries, RUNS times in shuffled order in the project's
+own runner, and shows them to the project's formatter, linter and compiler.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from bench import again
+from bench.again import Written
 from bench.measuring import doit, run
+from bench.tokens import tokens
 from pipeline.generators import LIMIT, Ask, Question, prompt
 from pipeline.mutants import block
-from pipeline.results import Survivor
+from pipeline.results import Survivor, Test
 
 DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
 HEAD = "| library | mutants | survivors | false | true | killed | s a survivor | tests |\n" + "|---" * 8 + "|"
@@ -48,7 +55,8 @@ class Row:
     seconds: float
     tests: int
     missed: tuple[tuple[str, str], ...] = ()  # mutant, reason
-    asked: tuple[int, int] = (0, 0)  # characters of the prompts for what is left, without and with what was learnt
+    asked: tuple[int, int] = (0, 0)  # tokens of the prompts for what is left, without and with what was learnt
+    written: Written | None = None
 
     def __str__(self) -> str:
         true = self.survivors - self.false
@@ -106,19 +114,25 @@ def measured(root: Path, home: Path) -> Row:
     proved = read["proofs.0.json"]["proved"]
     killed = {key for each in proved for key in each["how"]}
     reasons: dict[str, str] = read["candidates.0.json"]["unreached"]
+    left = [m for m in mutants if m["key"] in true and m["key"] not in killed]
     missed = tuple(
-        (f"{s['file']} `{_line(s['original'])}` → `{_line(s['replacement'])}`", reasons.get(key, "not proved"))
-        for key, s in true.items()
-        if key not in killed
+        (
+            f"{m['file']}:{m['line']} `{_line(m['original'])}` → `{_line(m['replacement'])}`",
+            reasons.get(m["key"], "not proved"),
+        )
+        for m in left
     )
     seconds = sum(_cpu(root / "cache"))
-    left = [m for m in mutants if m["key"] in true and m["key"] not in killed]
-    asked = (_prompts(root, left, true, {}), _prompts(root, left, true, reasons))
-    return Row(root.name, len(mutants), len(said), false, len(killed), seconds, len(proved), missed, asked)
+    (without, with_), _ = tokens([_prompts(root, left, true, {}), _prompts(root, left, true, reasons)], root)
+    tests = tuple(Test(**each["test"]) for each in proved)
+    plan = json.loads((root / "tasks.yaml").read_text())
+    written = Written(root, plan["scopes"][0]["write"], tests)
+    counts = (len(mutants), len(said), false, len(killed), seconds, len(proved))
+    return Row(root.name, *counts, missed, (without, with_), written)
 
 
-def _prompts(root: Path, left: Sequence[Any], survivors: Mapping[str, Any], hints: Mapping[str, str]) -> int:
-    """Characters of the prompts that a model would get for these mutants."""
+def _prompts(root: Path, left: Sequence[Any], survivors: Mapping[str, Any], hints: Mapping[str, str]) -> str:
+    """The prompts that a model would get for these mutants."""
     questions = []
     for mutant in left:
         lines = (root / mutant["file"]).read_text().split("\n")
@@ -133,11 +147,11 @@ def _prompts(root: Path, left: Sequence[Any], survivors: Mapping[str, Any], hint
         )  # fmt: skip
     asks = (questions[at : at + LIMIT] for at in range(0, len(questions), LIMIT))
     files = tuple(dict.fromkeys(m["file"] for m in left))
-    return sum(len(prompt.build(Ask(root.name, files, "m.js", "mocha", questions=tuple(some)))) for some in asks)
+    return "".join(prompt.build(Ask(root.name, files, "m.js", "mocha", questions=tuple(some))) for some in asks)
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:60]
+    return " ".join(text.split())[:60].replace("|", "\\|")
 
 
 def _cpu(cache: Path) -> Iterable[float]:
@@ -149,14 +163,9 @@ def _cpu(cache: Path) -> Iterable[float]:
                 yield float(event.get("cpu_seconds") or 0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.libraries", description=__doc__)
-    parser.add_argument("checkouts", nargs="+", metavar="PATH[:FILE,FILE...]")
-    parser.add_argument("--missed", type=int, default=0, metavar="N", help="print N of the misses too, taken at random")
-    asked = parser.parse_args()
-    print(HEAD, flush=True)
-    rows = []
-    for word in asked.checkouts:
+def rows_of(words: Iterable[str], place: Path) -> Iterator[Row]:
+    """A row for each checkout that could be measured; of the others why not is said."""
+    for word in words:
         path, _, named = word.partition(":")
         checkout = Path(path).resolve()
         mutate, tests = sources_and_tests(checkout)
@@ -164,26 +173,53 @@ def main() -> None:
         if not mutate or not tests:
             print(f"{checkout}: no {'tests' if mutate else 'sources'} found", file=sys.stderr)
             continue
-        place = Path(tempfile.mkdtemp(prefix="libraries-"))
         try:
-            rows.append(measured(prepared(checkout, mutate, tests, place), place / "home"))
-            print(rows[-1], flush=True)
+            root = prepared(checkout, mutate, tests, place)
+            yield measured(root, place / f"home-{root.name}")
         except SystemExit as error:
             print(f"{checkout}: {error}", file=sys.stderr)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-    if len(rows) > 1:
-        sums = [
-            sum(getattr(row, key) for row in rows)
-            for key in ("mutants", "survivors", "false", "killed", "seconds", "tests")
-        ]
-        print(Row("all", *sums))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.libraries", description=__doc__)
+    parser.add_argument("checkouts", nargs="+", metavar="PATH[:FILE,FILE...]")
+    parser.add_argument("--missed", type=int, default=0, metavar="N", help="print N of the misses too, taken at random")
+    parser.add_argument(
+        "--again", type=int, nargs=2, default=(0, 0), metavar=("N", "RUNS"), help="run N tests RUNS times"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of what is taken at random (1)")
+    asked = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="libraries-"))
+    try:
+        print(f"load {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores\n{HEAD}", flush=True)
+        rows = []
+        for row in rows_of(asked.checkouts, place):
+            rows.append(row)
+            print(row, flush=True)
+        if len(rows) > 1:
+            keys = ("mutants", "survivors", "false", "killed", "seconds", "tests")
+            print(Row("all", *(sum(getattr(row, key) for row in rows) for key in keys)))
+        _tell_prompts(rows)
+        missed = [(row.name, *each) for row in rows for each in row.missed]
+        print(f"\n{len(missed)} missed; {min(asked.missed, len(missed))} of them by seed {asked.seed}:")
+        for each in random.Random(asked.seed).sample(missed, min(asked.missed, len(missed))):
+            print("| " + " | ".join(each) + " |")
+        count, runs = asked.again
+        libraries = again.sampled([row.written for row in rows if row.written], count, asked.seed)
+        if count:
+            print(f"\n{again.HEAD}")
+        for library in libraries if count else ():
+            print(again.told(library, runs, asked.seed), flush=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _tell_prompts(rows: Sequence[Row]) -> None:
+    method = tokens(["a"], rows[0].written.root)[1] if rows and rows[0].written else ""
+    print(f"\nprompts for what is left, in {method}:")
+    print("| library | mutants | without what was learnt | with it |\n" + "|---" * 4 + "|")
     for row in rows:
-        without, with_ = row.asked
-        print(f"prompts for what is left of {row.name}: {without} characters, {with_} with what was learnt")
-    missed = [(row.name, *each) for row in rows for each in row.missed]
-    for each in random.Random(1).sample(missed, min(asked.missed, len(missed))):
-        print("| " + " | ".join(each) + " |")
+        print(f"| {row.name} | {len(row.missed)} | {row.asked[0]} | {row.asked[1]} |")
 
 
 if __name__ == "__main__":

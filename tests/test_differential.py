@@ -123,6 +123,11 @@ ES_MODULES = {
     "src/through.js": {"'title' => \"\""},
     "src/patterns.js": set(),
     "src/computed.js": set(),
+    "src/tags.js": set(),
+    "src/skipped.js": {'[] => ["Stryker was here"]'},
+    "src/grouped.js": set(),
+    "src/alike.js": set(),
+    "src/read.js": set(),
     "src/typed.ts": {"options.limit !== undefined => true"},
 }
 COMMON_JS = {
@@ -215,6 +220,28 @@ def test_values_of_many_kinds_are_written_as_one_reads_them(es_modules: Searched
 
 def test_calls_are_recorded_where_a_test_computes_what_it_gives(es_modules: Searched) -> None:
     assert any("zyx'" in test.code for test in es_modules.told("src/computed.js"))
+
+
+def test_values_that_only_a_mutant_compares_are_given(es_modules: Searched) -> None:
+    given = [m.groups() for t in es_modules.told("src/tags.js") for m in re.finditer(r"'(\w+)'\], '(\w+)/\*'", t.code)]
+    assert any(asked == tag[:-1] for tag, asked in given)
+
+
+def test_what_is_looked_up_is_given(es_modules: Searched) -> None:
+    assert any("['undefined']" in test.code for test in es_modules.told("src/skipped.js"))
+
+
+def test_keys_are_varied_as_texts_are(es_modules: Searched) -> None:
+    assert any(re.search(r"'[^']+/[^']*': \d", test.code) for test in es_modules.told("src/grouped.js"))
+
+
+def test_lists_with_holes_are_told_from_lists_of_nothing(es_modules: Searched) -> None:
+    assert any("new Array(" in test.code for test in es_modules.told("src/alike.js"))
+
+
+def test_of_an_object_that_holds_functions_the_keys_are_asserted(es_modules: Searched) -> None:
+    (test,) = (t for t in es_modules.told("src/read.js") if "Object.keys(read(" in t.code)
+    assert re.search(r"^read has the keys? '", test.title)
 
 
 def test_the_keys_that_a_helper_reads_are_given_to_who_hands_them_on(es_modules: Searched) -> None:

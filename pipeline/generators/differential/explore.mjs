@@ -2,7 +2,7 @@
 
 import { LOOPS, Learned, VISITS } from './learned.mjs';
 import { fingerprint } from './program.mjs';
-import { meetings } from './trace.mjs';
+import { meetings } from './meetings.mjs';
 import { differences, givesMatch, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
@@ -12,6 +12,7 @@ const MOST_QUOTAS = 4; // for one mutant, whatever is seen
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
 const HOPS = 6; // programs traced in a row to come nearer to a mutant
+const INFECTED = 4; // programs run once more with a mutant on, to see what it makes different
 const MOST_NEAR = 220; // of one program
 const PARENTS = 3; // programs varied at once
 const SOLVED = 8; // programs that get the strings of one pattern
@@ -81,7 +82,8 @@ export class Exploration extends Learned {
       const before = this.effort;
       this.#turn = id;
       await this.#approach(id);
-      await this.#run(await this.#around(id));
+      await this.#run(await this.#infect(id));
+      if (this.alive.has(id)) await this.#run(await this.#around(id));
       const spent = Math.min(Math.max(this.effort - before, BATCH / 4), QUOTA / 3); // a few slow programs are one turn
       this.#spent.set(id, (this.#spent.get(id) ?? 0) + spent);
       this.#idle.set(id, this.#isNewsFor(id, before) ? 0 : (this.#idle.get(id) ?? 0) + spent);
@@ -105,7 +107,7 @@ export class Exploration extends Learned {
     for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
       if (this.late) break;
       if (entry.reached.some((id) => this.alive.has(id) && !this.poorly.has(id)))
-        await this.#run(this.variations.hollow(entry.program));
+        await this.#run([...this.variations.hollow(entry.program), ...this.variations.nonsense(entry.program)]);
     }
   }
 
@@ -132,7 +134,7 @@ export class Exploration extends Learned {
       const { program } = this.#goal;
       this.#goal.program = null; // until one comes nearer
       const gap = ({ a, b }) => (typeof a === 'number' && typeof b === 'number' ? Math.abs(a - b) : Infinity);
-      const pairs = (await this.pairsOf(program)).filter((pair) => places.has(pair.place));
+      const pairs = (await this.pairsOf(program)).filter((pair) => !pair.same && places.has(pair.place));
       const nearest = Math.min(...pairs.map(gap));
       const programs = this.#meetings(
         program,
@@ -155,6 +157,19 @@ export class Exploration extends Learned {
     if (work > VISITS) goal.only = [goal.id]; // slow programs are run for this mutant alone
   }
 
+  /** From programs in which a mutant makes other values be compared than the original, to ones where that decides. */
+  async #infect(id) {
+    const isStatic = this.mutants.get(id).static;
+    const there = this.entries.filter((e) => (isStatic || e.reached.includes(id)) && !e.infected.has(id));
+    there.sort((a, b) => a.cost - b.cost);
+    const some = [...there.splice(0, INFECTED / 2), ...this.#sample(there, INFECTED / 2)];
+    if (!some.length) return [];
+    for (const entry of some) entry.infected.add(id);
+    const programs = some.map((e) => e.program);
+    const { found } = (await this.lab.order({ order: 'infected', programs, id }, 2)) ?? { found: [] };
+    return found.flatMap((pairs, i) => this.#meetings(programs[i], pairs.map((p) => ({ ...p, names: ['', ''] })), MEETINGS / 2));
+  }
+
   /** Programs to try for one mutant, near those that reach it, or near any where none does. */
   async #around(id) {
     const there = this.entries.filter((e) => e.reached.includes(id));
@@ -162,12 +177,14 @@ export class Exploration extends Learned {
     if (!entries.length) return [];
     const untraced = entries.find((e) => !e.isTraced);
     if (untraced) untraced.isTraced = true;
+    const isOf = ({ place, same }) => !same || this.isAtMutant(place, id);
+    const pairs = untraced ? (await this.pairsOf(untraced.program)).filter(isOf) : [];
     // Those that did something new where the mutant is come first, in turn.
     let pioneers = entries.filter((e) => this.#isPioneer(e, id));
     if (!pioneers.length) pioneers = entries.filter((e) => e.lines.length);
     pioneers.sort((a, b) => a.turns - b.turns || b.born - a.born);
     return [
-      ...(untraced ? this.#meetings(untraced.program, await this.pairsOf(untraced.program), MEETINGS) : []),
+      ...(untraced ? this.#meetings(untraced.program, pairs, MEETINGS) : []),
       ...this.#nearby(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
       ...this.#faraway(pioneers.slice(0, PARENTS - 1), entries, BATCH / 2),
     ];
@@ -189,8 +206,8 @@ export class Exploration extends Learned {
   }
 
   #meetings(program, pairs, most) {
-    const { named, moved } = meetings(program, pairs, this.variations);
-    return [...named.slice(0, most), ...this.#sample(moved, most)].map((make) => make());
+    const { named, moved, parted } = meetings(program, pairs, this.variations);
+    return [...named.slice(0, most), ...this.#sample(moved, most), ...this.#sample(parted, most / 4)].map((make) => make());
   }
 
   /** Unseen single changes of the pioneers, and of a few of the cheapest. */
@@ -208,9 +225,9 @@ export class Exploration extends Learned {
   }
 
   #neighbours(program) {
-    const { acts, likely, others } = this.variations.near(program);
-    const shares = program.steps.length ? [1 / 2, 1 / 3, 1 / 6] : [1 / 3, 1 / 3, 1 / 3];
-    const found = [acts, likely, others].flatMap((ways, i) => this.#sample(ways, Math.round(MOST_NEAR * shares[i])));
+    const { acts, likely, shaped, others } = this.variations.near(program);
+    const shares = program.steps.length ? [1 / 2, 1 / 4, 1 / 8, 1 / 8] : [1 / 4, 1 / 4, 1 / 4, 1 / 4];
+    const found = [acts, likely, shaped, others].flatMap((ways, i) => this.#sample(ways, Math.round(MOST_NEAR * shares[i])));
     return this.#sample(found, MOST_NEAR);
   }
 
@@ -258,8 +275,8 @@ export class Exploration extends Learned {
 
   #isNew(program) {
     const id = fingerprint(program);
-    if (id.length > 1500 || this.#seen.has(id) || (!this.isLastResort && this.variations.isAbsurd(program)))
-      return false;
+    const mayBeAbsurd = this.isLastResort && !this.variations.knowledge.isTyped;
+    if (id.length > 1500 || this.#seen.has(id) || (!mayBeAbsurd && this.variations.isAbsurd(program))) return false;
     this.#seen.add(id);
     return true;
   }

@@ -1,6 +1,6 @@
 /** The programs that a result leads to: what has to be looked at in another way, or at another place. */
 
-import { get, list, local, spread, spy, typeOf } from './program.mjs';
+import { call, get, global, list, local, spread, spy, typeOf } from './program.mjs';
 import { sites } from './values.mjs';
 
 /** The program that a hint of the worker's leads to. */
@@ -12,6 +12,8 @@ export function follow(program, { hint, at }) {
       return [{ steps: program.steps.slice(0, at), observe: program.steps[at].expr, wait: program.steps[at].wait }];
     case 'message':
       return program.wait ? [] : [{ ...program, observe: get(program.observe, 'message') }];
+    case 'keys':
+      return program.wait ? [] : [{ ...program, observe: keysOf(program.observe) }];
     default: {
       if (!program.wait) return [{ ...program, observe: spread(program.observe, hint) }];
       const steps = [...program.steps, { bind: 'result', expr: program.observe, wait: true }];
@@ -21,6 +23,8 @@ export function follow(program, { hint, at }) {
     }
   }
 }
+
+const keysOf = (expr) => call(get(global('Object'), 'keys'), [expr.k === 'spread' ? expr.of : expr]);
 
 /** The program that looks at what its call did to argument `at`. */
 export function watching(program, at) {

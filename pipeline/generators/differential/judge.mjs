@@ -35,6 +35,8 @@ export function judge(program, run) {
   }
   if (typeof value === 'function' && program.observe.k === 'call')
     return { kind: 'hint', hint: 'members', members: [{ name: '', call: true }, ...methodsOf(value)] };
+  const isPlain = value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
+  if (program.observe.k === 'spread' && isPlain && Object.keys(value).length) return { kind: 'hint', hint: 'keys' };
   if (program.observe.k === 'spread' || value === null || typeof value !== 'object')
     return { kind: 'bad', why: 'no literal says it' };
   if (value instanceof Error) return { kind: 'hint', hint: 'message' };

@@ -19,7 +19,7 @@ export class Learned {
   programs = 0;
   effort = 0;
   // Programs worth varying: { program, outcome, reached, cost, lines: places of what was new, since: effort before it, born, turns,
-  // met: mutants approached from it, near: changes left to try, isTraced }
+  // met: mutants approached from it, infected: those looked at with it, near: changes left to try, isTraced }
   entries = [];
   ran = new Set(); // programs with a result, by their fingerprints
   familiar = new Set(); // those of the tests
@@ -81,7 +81,7 @@ export class Learned {
     const { observe } = program;
     const isKnown = this.variations.classOf(observe, program) && !this.variations.isMade(observe, program);
     if (!isKnown) this.variations.learnMade(program, outcome.members);
-    const copies = isKnown && outcome.hasKeys ? follow(program, { ...outcome, hint: 'record' }) : [];
+    const copies = outcome.hasKeys ? follow(program, { ...outcome, hint: isKnown ? 'record' : 'keys' }) : [];
     // One that gives itself back is looked at under the name that it has.
     const isChained = observe.fn.k === 'get' && observe.fn.of.k === 'var';
     return [...copies, ...(isKnown && isChained ? [] : this.variations.looksAt(program)), ...asking(program, outcome.members)];
@@ -120,6 +120,7 @@ export class Learned {
       born: this.entries.length,
       turns: 0,
       met: new Set(),
+      infected: new Set(),
     });
   }
 }

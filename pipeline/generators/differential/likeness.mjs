@@ -29,7 +29,7 @@ export class Likeness extends Values {
   /** Data of a kind that is out of place under its name. */
   isNonsense(expr, name) {
     if (!isData(expr) || name === null) return false;
-    if (typeof expr.v === 'number' && !Number.isFinite(expr.v)) return true;
+    if (typeof expr.v === 'number' && !Number.isFinite(expr.v)) return !this.likely.get(name)?.has(identity(expr));
     const kinds = this.#kindsOf(name);
     return kinds.size > 0 && !kinds.has(kindOf(expr));
   }
@@ -67,6 +67,7 @@ export class Likeness extends Values {
   /** What no caller would give, not even by mistake: an object for a string, fewer arguments than any test gives. */
   isAbsurd(program) {
     for (const { expr, name } of sites(program, this)) {
+      if (this.knowledge.isTyped && this.isNonsense(expr, name)) return true; // a compiler would refuse the test
       if ((expr.k === 'call' || expr.k === 'new') && expr.args.length < this.#fewest(expr, program)) return true;
       if (!isData(expr) || name === null) continue;
       const kinds = this.#kindsOf(name);

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { nodes, parseSource } from './source.mjs';
 
 export const IS_CODE = /\.[cm]?[jt]s$/;
-const IS_TYPED = /\.[cm]?ts$/;
+export const IS_TYPED = /\.[cm]?ts$/;
 const ENDINGS = ['', '.js', '.ts', '.mjs', '.cjs', '.mts', '.cts'];
 
 export class Untyped extends Error {}

@@ -12,7 +12,7 @@ import { Exploration } from './explore.mjs';
 import { reasonFor } from './closest.mjs';
 import { closedOnly } from './expressions.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
-import { IS_CODE, Modules, Untyped, packageNames, specifiers } from './modules.mjs';
+import { IS_CODE, IS_TYPED, Modules, Untyped, packageNames, specifiers } from './modules.mjs';
 import { fingerprint } from './program.mjs';
 import { Random } from './random.mjs';
 import { readTests } from './seeds.mjs';
@@ -24,8 +24,8 @@ import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
 // What a file may cost, in milliseconds of CPU.
-const BASE_MS = 4000;
-const EACH_MS = 800; // a survivor
+const BASE_MS = 2500;
+const EACH_MS = 430; // a survivor
 
 /** One mutated file: { tests, missed, stats }. */
 async function searchFile(request, { file, source }, shared) {
@@ -42,7 +42,7 @@ async function searchFile(request, { file, source }, shared) {
 
   const { project, modules, sources, declared, targets } = shared;
   let knowledge;
-  const [code, tracedCode] = [{}, {}];
+  const [code, tracedCode, mutableCode] = [{}, {}, {}];
   const places = [];
   try {
     knowledge = study(project, { ...sources, [file]: source }, declared);
@@ -50,6 +50,8 @@ async function searchFile(request, { file, source }, shared) {
       const noting = traced(project, name, text, places.length);
       code[name] = project.loadable(name, project.onDisk(name));
       tracedCode[name] = project.loadable(name, noting.text);
+      const instrumented = project.originals.has(name) ? project.onDisk(name) : null;
+      mutableCode[name] = instrumented === null ? tracedCode[name] : project.loadable(name, traced(project, name, instrumented).text);
       places.push(...noting.places);
     }
   } catch (error) {
@@ -58,7 +60,8 @@ async function searchFile(request, { file, source }, shared) {
   const staticIds = mutants.filter((m) => m.static).map((m) => m.id);
   const files = [file, ...modules.filter((f) => f !== file)];
   const keepsState = project.closure([file]).some((f) => keeps(project.parse(sources[f] ?? project.text(f)).program));
-  const lab = new Laboratory({ root: request.root, files, code, tracedCode, targets, staticIds, keepsState });
+  const codes = { code, tracedCode, mutableCode };
+  const lab = new Laboratory({ root: request.root, files, ...codes, targets, staticIds, keepsState });
   try {
     const exports = await lab.start();
     const tests = await (shared.seeds ??= seeds(lab, shared, { ...tracedCode })); // once for all files
@@ -67,6 +70,7 @@ async function searchFile(request, { file, source }, shared) {
     );
     const budget = Math.min(request.budgetMs, BASE_MS + EACH_MS * mutants.length);
     knowledge.keepsState = keepsState;
+    knowledge.isTyped = IS_TYPED.test(request.write);
     const variations = new Variations(knowledge, tests, exports, file, random);
     const exploration = new Exploration(lab, variations, mutants, places, lab.cpu + budget);
     await exploration.search(tests).catch((error) => {

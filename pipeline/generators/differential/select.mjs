@@ -167,6 +167,7 @@ function simpler(program, variations, keepsArguments) {
       found.push(put({ ...expr, args: expr.args.slice(0, -1) }));
     // One call less in a chain.
     if (expr.k === 'call' && expr.fn.k === 'get' && /^(call|new)$/.test(expr.fn.of.k)) found.push(put(expr.fn.of));
+    if (expr.k === 'new' && expr.cls.name === 'Array') found.push(put(list([])));
     if (!isData(expr)) continue;
     for (const e of variations.likely.get(name)?.values() ?? []) found.push(put(e));
     found.push(...smallerData(expr).map(put));

@@ -72,7 +72,8 @@ const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/
 /**
  * { numbers, strings, named, functions, classes, keys, kinds, wanted, types } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
- * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default.
+ * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default;
+ * asked: name → those that `typeof` is compared with.
  * wanted: name of a list or set → the names of what is looked for in it.
  */
 export function study(project, sources, declared = []) {
@@ -84,6 +85,7 @@ export function study(project, sources, declared = []) {
     classes: new Map(),
     keys: new Map(),
     kinds: new Map(),
+    asked: new Map(),
     wanted: new Map(),
     types: new Map(),
   };
@@ -111,7 +113,7 @@ export function remember(named, name, value) {
 export const nameOf = (node) =>
   node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined;
 
-function collectLiterals(tree, { numbers, strings, named, kinds }) {
+function collectLiterals(tree, { numbers, strings, named, kinds, asked }) {
   for (const [node, ancestors] of nodes(tree.program)) {
     const value = literalOf(node);
     const parent = ancestors.at(-1);
@@ -124,6 +126,7 @@ function collectLiterals(tree, { numbers, strings, named, kinds }) {
     if (node.type === 'BinaryExpression') {
       remember(named, nameOf(node.left), literalOf(node.right));
       remember(named, nameOf(node.right), literalOf(node.left));
+      collectAsked(node, asked);
     }
     if (node.type === 'SwitchStatement')
       for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
@@ -136,6 +139,13 @@ function collectLiterals(tree, { numbers, strings, named, kinds }) {
     if (node.type === 'ObjectProperty' && !node.computed && ancestors.at(-2)?.type === 'VariableDeclarator')
       strings.add(propertyName(node));
   }
+}
+
+/** `typeof x === 'function'` says what x may be. */
+function collectAsked({ left, right }, asked) {
+  const name = left.type === 'UnaryExpression' && left.operator === 'typeof' ? nameOf(left.argument) : undefined;
+  const kind = literalOf(right);
+  if (/^(string|number|boolean|function)$/.test(kind)) remember(asked, name, kind);
 }
 
 function collectFunctions(tree, knowledge) {

@@ -17,9 +17,10 @@ import {
   record,
   walkProgram,
 } from './program.mjs';
+import { nearStrings, reshaped } from './strings.mjs';
 
 const CALLBACKS = ['() => true', '() => false', '(x) => x', '() => {}'].map(code);
-const CHARACTERS = ['a', 'B', '0', '9', ' ', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
+const MOST_KNOWN = 40; // strings of the source tried in place of one
 const DATES = ['2024-01-31T00:00:00.000Z', '2024-02-29T23:59:59.999Z', '1999-12-31T12:00:00.000Z'];
 export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
 
@@ -57,6 +58,7 @@ export class Values extends Callees {
 
   /** What the tests give, by the names it goes by as far as these are known. */
   learnSeeds() {
+    this._texts = null;
     for (const program of this.seeds) {
       known.delete(program);
       this.#learn(program);
@@ -66,6 +68,7 @@ export class Values extends Callees {
   /** Strings that were worked out for one mutant may serve another. */
   suggest(strings) {
     this.strings = [...new Set([...this.strings, ...strings])];
+    this._texts = null;
   }
 
   #pool(name, pools = this.pools) {
@@ -103,7 +106,8 @@ export class Values extends Callees {
     }
     const cls = [...this.knowledge.classes.keys()].find((c) => c.toLowerCase() === String(name).toLowerCase());
     if (cls && this.exports[this.file]?.[cls]?.kind === 'class') return create(exported(this.file, cls), []);
-    switch (kind ?? this.#kindOfKey(name)) {
+    const within = keys.length ? keys : [...(this.keysOf.get(name) ?? [])];
+    switch (kind ?? this.#kindOfKey(name) ?? (within.length ? 'record' : null)) {
       case 'number':
         return this.literal('number', this.numbers);
       case 'string':
@@ -125,7 +129,7 @@ export class Values extends Callees {
       }
       case 'record':
         return record(
-          keys
+          within
             .filter(() => this.random.next() < 0.7)
             .map((key) => [key, depth > 2 ? lit(1) : this.fresh({ name: key }, depth + 1)]),
         );
@@ -175,7 +179,7 @@ export class Values extends Callees {
         ].map(lit);
       }
       case 'string':
-        return [...this.strings, ...this.#nearStrings(expr.v)].map(lit);
+        return [...this.#someStrings(), ...this.nearStrings(expr.v)].map(lit);
       case 'boolean':
         return [lit(!expr.v)];
       case 'list':
@@ -183,7 +187,8 @@ export class Values extends Callees {
       case 'record':
         return [
           ...expr.entries.map((_, i) => record(expr.entries.toSpliced(i, 1))),
-          ...this.missingKeys(expr, name).map((key) =>
+          ...this.#renamedKeys(expr),
+          ...[...this.missingKeys(expr, name), ...this.#strangeKeys(expr)].map((key) =>
             record([...expr.entries, [key, this.fresh({ name: key, kind: this.#kindOfKey(key) })]]),
           ),
         ];
@@ -194,43 +199,28 @@ export class Values extends Callees {
     }
   }
 
-  #nearStrings(s) {
-    const at = this.random.below(s.length + 1);
-    const c = this.random.pick(CHARACTERS);
-    const other = this.random.pick(this.strings);
-    const step = (by) => s.replace(/\d+(?!.*\d)/, (d) => String(Math.max(0, Number(d) + by)).padStart(d.length, '0'));
-    return [
-      ` ${s}`,
-      `${s} `,
-      s + s,
-      s.toUpperCase(),
-      s.toLowerCase(),
-      s.slice(0, -1),
-      s.slice(1),
-      c + s,
-      s + c,
-      s.slice(0, at) + c + s.slice(at),
-      s.slice(0, at) + s.slice(at + 1),
-      s.slice(0, at) + s.slice(at, at + 1) + s.slice(at),
-      s.slice(0, at) + other + s.slice(at),
-      `${s} ${other}`,
-      other + s,
-      s + other,
-      step(1),
-      step(-1),
-      step(10),
-      s.replace(/\d+/g, (d) => String(this.random.below(10 ** d.length)).padStart(d.length, '0')),
-      s.slice(0, at),
-      s.slice(at),
-      [...s].reverse().join(''),
-      `x${s}`,
-      `${s}1`,
-      s.repeat(5),
-    ].filter((t) => t !== s && t.length < 120);
+  /** Not all of them: what is made of a string itself would be lost among them. */
+  #someStrings() {
+    if (this.strings.length <= MOST_KNOWN) return this.strings;
+    return Array.from({ length: MOST_KNOWN }, () => this.random.pick(this.strings));
+  }
+
+  reshaped(s) {
+    return reshaped(s, this.random, this.texts);
+  }
+
+  nearStrings(s) {
+    return nearStrings(s, this.random, this.texts);
+  }
+
+  /** The strings that the source suggests and those that the tests give. */
+  get texts() {
+    this._texts ??= [...new Set([...this.strings, ...[...this.seen.values()].map((e) => e.v).filter((v) => typeof v === 'string')])];
+    return this._texts;
   }
 
   #nearLists({ items }, name) {
-    const found = [list([])];
+    const found = [list([]), create(global('Array'), [lit(items.length || 1)])]; // one whose items are holes
     for (const [i, item] of items.slice(0, 5).entries()) {
       found.push(list(items.toSpliced(i, 1)), list([...items, item]), list(items.toSpliced(i, 0, item)));
       if (i) found.push(list(items.with(i, items[i - 1]).with(i - 1, item)));
@@ -258,9 +248,28 @@ export class Values extends Callees {
     return [...known];
   }
 
+  /** The same with one key called otherwise: an object may be a dictionary. */
+  #renamedKeys({ entries }) {
+    if (!entries.length) return [];
+    const i = this.random.below(entries.length);
+    const [key, value] = entries[i];
+    const names = [this.random.pick(this.nearStrings(key)), this.random.pick(this.texts), `${key}.${this.random.pick(entries)[0]}`];
+    const isFree = (name) => name && name !== '__proto__' && entries.every(([own]) => own !== name);
+    return names.filter(isFree).map((name) => record(entries.with(i, [name, value])));
+  }
+
+  /** Two keys that the source reads from something, whatever that is called there. */
+  #strangeKeys({ entries }) {
+    this._allKeys ??= [...new Set([...this.knowledge.keys.values()].flatMap((keys) => [...keys]))];
+    const keys = this._allKeys.filter((key) => entries.every(([own]) => own !== key));
+    return keys.length ? [this.random.pick(keys), this.random.pick(keys)] : [];
+  }
+
   #kindOfKey(key) {
     const [seen] = this.#seenUnder(key);
-    return seen ? kindOf(seen) : (this.knowledge.kinds.get(key) ?? null);
+    if (seen) return seen.k === 'code' ? 'function' : kindOf(seen);
+    const asked = [...(this.knowledge.asked.get(key) ?? [])];
+    return this.knowledge.kinds.get(key) ?? (asked.length ? this.random.pick(asked) : null);
   }
 
   /** Parameter or key name → keys read from such an object in the source, or given in the tests. */

@@ -1,27 +1,30 @@
 /** Programs near a program: one place of it changed, or a few. */
 
-import { isData, list, lit, record, variables } from './program.mjs';
+import { identity, isData, list, lit, record, variables } from './program.mjs';
 import { Sequences } from './sequences.mjs';
+import { partsOf } from './strings.mjs';
 import { NONSENSE, kindOf, sites } from './values.mjs';
 
 const SOME = 4; // values for what no test gives
 
 export class Variations extends Sequences {
-  /** Ways to programs that differ from `program` in one place: in what is done, in a likely value, in another. */
+  /** Ways to programs that differ from `program` in one place: in what is done, in a likely value, in how a value is built, in another. */
   near(program) {
     const acts = [...this.otherSteps(program), ...this.otherLooks(program)].map((other) => () => other);
     const likely = [];
     const others = [];
+    const shaped = [...this.#equalLeaves(program), ...this.#givenTwice(program)].map((other) => () => other);
     for (const { expr, name, put } of sites(program, this)) {
       if (isData(expr)) {
         for (const other of this.likelyFor(expr, name)) if (other !== expr) likely.push(() => put(other));
         if (expr.k === 'lit') for (const other of this.nearTo(expr, name)) others.push(() => put(other));
+        if (typeof expr.v === 'string') for (const other of this.reshaped(expr.v)) shaped.push(() => put(lit(other)));
+        if (expr.k === 'list' || expr.k === 'record') for (const other of this.nearTo(expr, name)) shaped.push(() => put(other));
       }
       if (expr.k === 'call' || expr.k === 'new')
         for (const other of this.#nearCalls(expr, program)) acts.push(() => put(other));
     }
-    for (const other of this.#equalLeaves(program)) others.push(() => other);
-    return { acts, likely, others };
+    return { acts, likely, shaped, others };
   }
 
   #nearCalls(expr, program) {
@@ -67,10 +70,31 @@ export class Variations extends Sequences {
       for (const b of leaves.slice(0, 8)) {
         if (a === b || kindOf(a.expr) !== kindOf(b.expr)) continue;
         found.push(a.put(b.expr));
+        if (kindOf(b.expr) === 'string') found.push(...this.#derived(b.expr.v).map((s) => a.put(lit(s))));
         if (kindOf(b.expr) === 'number') found.push(a.put(lit(b.expr.v + 1)), a.put(lit(b.expr.v - 1)));
       }
     }
     return found;
+  }
+
+  /** One argument of a call in place of another: what compares its arguments, or looks one up in the other, turns on that. */
+  #givenTwice(program) {
+    return sites(program, this).flatMap(({ expr, put }) => {
+      if ((expr.k !== 'call' && expr.k !== 'new') || expr.args.length < 2 || expr.args.length > 4) return [];
+      const isValue = (e) => isData(e) || (e.k === 'new' && e.cls.k === 'global');
+      return expr.args.flatMap((arg, i) =>
+        expr.args
+          .filter((other, j) => j !== i && isValue(arg) && isValue(other) && identity(other) !== identity(arg))
+          .map((other) => put({ ...expr, args: expr.args.with(i, other) })),
+      );
+    });
+  }
+
+  /** What one string of an input may have to do with another: a part of it, or nearly the same. */
+  #derived(s) {
+    const parts = partsOf(s);
+    const near = this.nearStrings(s);
+    return [...(parts.length ? [this.random.pick(parts)] : []), ...(near.length ? [this.random.pick(near)] : []), s.slice(0, -1)];
   }
 
   /** A program a few random changes away. */
@@ -90,6 +114,7 @@ export class Variations extends Sequences {
       } else
         options = this.random.pick([
           () => this.#equalLeaves(changed),
+          () => this.#givenTwice(changed),
           () => this.otherSteps(changed),
           () => this.otherLooks(changed),
         ])();

@@ -7,23 +7,41 @@ import { samples } from './pattern.mjs';
 import { lit } from './program.mjs';
 import { sites } from './values.mjs';
 
-const MOST = 16; // strings for one mutant
+const MOST = 24; // strings for one mutant
 const PROBES = ['x', 'X', '0', '5', ' ', '-', '.', ',', '\n', '_', 'é'];
+const MOST_WITNESSES = 96; // programs near one
 const SEEDS = 32;
+const JOINED = 12; // given strings put before and after matching ones
+const NONE = '[]';
 
 /** Strings, the shortest first, that two regular expressions (as source text) do not match in the same way. */
 export function differences(original, mutated, known = []) {
   const [a, b] = [expressionOf(original), expressionOf(mutated)];
   if (!a || !b) return [];
-  const starts = [
-    ...new Set([...samples(a.source, a.flags), ...samples(b.source, b.flags), ...known.filter((s) => s.length < 40)]),
-  ].slice(0, SEEDS);
-  const found = new Set();
-  for (const text of [...starts, ...starts.flatMap((s) => [...edits(s)])]) {
-    if (says(a, text) !== says(b, text)) found.add(text);
-    if (found.size > 200) break;
+  const given = known.filter((s) => s.length < 40);
+  const matched = [...samples(a.source, a.flags), ...samples(b.source, b.flags)];
+  const starts = [...new Set([...matched, ...given])].slice(0, SEEDS);
+  const joined = given.slice(0, JOINED).flatMap((s) => matched.slice(0, JOINED).flatMap((m) => [s + m, m + s]));
+  const [matching, reading] = [new Set(), new Set()]; // one of the two does not match; both do, in another way
+  for (const text of [...starts, ...starts.flatMap((s) => [...edits(s)]), ...joined]) {
+    const [one, other] = [says(a, text), says(b, text)];
+    if (one !== other) (one === NONE || other === NONE ? matching : reading).add(text);
+    if (matching.size > 400) break;
   }
-  return [...found].sort((x, y) => x.length - y.length || (x < y ? -1 : 1)).slice(0, MOST);
+  const [most, rest] = [matching, reading].map((some) => varied([...some]));
+  return [...most.slice(0, MOST), ...rest].slice(0, MOST + 6);
+}
+
+/** The shortest first, and in turn those that begin or end in another character: the code may look at these before. */
+function varied(texts) {
+  const groups = new Map();
+  for (const text of texts.sort((x, y) => x.length - y.length || (x < y ? -1 : 1))) {
+    const ends = `${text[0]}${text.at(-1)}`;
+    groups.set(ends, [...(groups.get(ends) ?? []), text]);
+  }
+  const lists = [...groups.values()];
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list.slice(n, n + 1))).flat();
 }
 
 function expressionOf(text) {
@@ -60,13 +78,12 @@ export function givesMatch(program, { original }, variations) {
 /** Programs near `program` that give one of the strings: in place of a string, or of the part of one that matches. */
 export function witnesses(program, { original }, strings, variations) {
   const expression = expressionOf(original);
-  return sites(program, variations).flatMap(({ expr, put }) => {
-    if (expr.k !== 'lit' || typeof expr.v !== 'string') return [];
-    const [match] = [...expr.v.matchAll(expression)].filter((m) => m[0]);
-    const within = (s) =>
-      match && match[0].length < expr.v.length
-        ? [expr.v.slice(0, match.index) + s + expr.v.slice(match.index + match[0].length)]
-        : [];
-    return strings.flatMap((s) => [s, ...within(s)]).map((s) => put(lit(s)));
+  const texts = sites(program, variations).filter(({ expr }) => expr.k === 'lit' && typeof expr.v === 'string');
+  const places = texts.map(({ expr: { v }, put }) => {
+    const match = [...v.matchAll(expression)].find((m) => m[0]);
+    const isPart = match && match[0].length < v.length;
+    const within = (s) => put(lit(v.slice(0, match.index) + s + v.slice(match.index + match[0].length)));
+    return [(s) => put(lit(s)), ...(isPart ? [within] : [])];
   });
+  return strings.flatMap((s) => places.flat().map((make) => make(s))).slice(0, MOST_WITNESSES);
 }

@@ -17,6 +17,7 @@ import { Cases, GLOBALS, anything } from './stands.mjs';
 import { WORLDS, Exited, enter, install } from './world.mjs';
 
 const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
+const PLANTED = 'Stryker was here'; // no input that anybody would write
 const MORE_HITS = 5; // times as many as the original, plus 1000: what a mutant may take
 
 const engine = (globalThis.__stryker__ ??= {});
@@ -89,6 +90,8 @@ async function perform(program, namespaces, mutant, world, limit) {
 let loader;
 let tracing; // a loader of the sources that note what they compare, and its instance
 let tracedShared;
+let mutable; // a loader of the instrumented sources that note what they compare, and its instance
+let mutableShared;
 const noted = new Noted();
 let shared; // the instance that all runs use where modules keep no state
 let stateful = false;
@@ -140,9 +143,10 @@ async function isStable(program, outcome, fresh) {
   return true;
 }
 
-async function start({ root, files, code, tracedCode, targets, staticIds, keepsState }) {
+async function start({ root, files, code, tracedCode, mutableCode, targets, staticIds, keepsState }) {
   loader = new Loader(root, files, code, targets);
   tracing = new Loader(root, files, tracedCode, targets);
+  mutable = new Loader(root, files, mutableCode, targets);
   statics = new Set(staticIds);
   stateful = keepsState;
   try {
@@ -257,6 +261,38 @@ async function runTraced(program) {
 }
 
 /**
+ * What a mutant makes different on its way, whether or not it shows: of each program the pairs of values that are compared
+ * with the mutant `id` on and not without it.
+ */
+async function infected({ programs, id, avoid }) {
+  const found = [];
+  for (const [index, program] of programs.entries()) {
+    note(`${index} -`);
+    const isLethal = avoid.includes(`${index} -`);
+    const known = isLethal ? new Map() : await pairsUnder(program, undefined);
+    const pairs = isLethal ? new Map() : await pairsUnder(program, id);
+    const isNew = ([text]) => !known.has(text) && !text.includes(PLANTED);
+    found.push([...pairs].filter(isNew).map(([, pair]) => pair));
+  }
+  return { found };
+}
+
+async function pairsUnder(program, mutant) {
+  const isStatic = statics.has(mutant);
+  arm(isStatic ? mutant : undefined, WORLDS[0], MOST_HITS);
+  noted.clear();
+  try {
+    const own = stateful || isStatic ? await mutable.instance() : (mutableShared ??= await mutable.instance());
+    if (!isStatic) noted.clear();
+    await perform(program, own, mutant, WORLDS[0], MOST_HITS);
+  } catch {
+    // with the mutant on, the module does not load
+  }
+  disarm();
+  return noted.all();
+}
+
+/**
  * The calls that the existing tests make, as they run. tests: their files; code, targets: as of `start`, theirs included;
  * theirs: what belongs to the tests; deep: file → those it needs whose calls by it are noted too; packages: specifier → the names that they import from it.
  */
@@ -290,7 +326,7 @@ async function recorded({ root, tests, code, targets, theirs, deep, packages, av
   return { programs: [...recorder.programs, ...inner.programs] };
 }
 
-const orders = { recorded, start, explore, choose, confirm, trace };
+const orders = { recorded, start, explore, choose, confirm, trace, infected };
 
 const tell = process.send.bind(process);
 install();

@@ -128,7 +128,8 @@ export class Writer {
   #subject(program) {
     let { observe } = program;
     if (observe.k === 'typeof') return { name: `typeof ${this.#flat(observe.of)}`, condition: () => '' };
-    while (observe.k === 'spread' || (observe.k === 'get' && observe.name === 'message')) observe = observe.of;
+    while (observe.k === 'spread' || isKeys(observe) || (observe.k === 'get' && observe.name === 'message'))
+      observe = isKeys(observe) ? observe.args[0] : observe.of;
     if (observe.k === 'var') {
       const by = program.steps.findLast(({ expr }) =>
         [...walkProgram({ steps: [], observe: expr })].some((e) => e.k === 'var' && e.name === observe.name),
@@ -226,6 +227,7 @@ export class Writer {
       return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
     const verb = observe.k === 'get' || observe.k === 'typeof' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
     const { expr } = outcome;
+    if (isKeys(observe)) return `has ${expr.items.length === 1 ? 'the key' : 'the keys'} ${join(expr.items.map((e) => this.#flat(e)))}`;
     const text = this.#flat(expr);
     if (text.length <= SHORT * 1.5)
       return `${verb} ${expr.k === 'list' && !expr.items.length ? 'an empty list' : text}`;
@@ -244,6 +246,9 @@ export class Writer {
     return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => this.#exportName(e) });
   }
 }
+
+/** Is an expr `Object.keys(of)`? */
+const isKeys = ({ k, fn }) => k === 'call' && fn.k === 'get' && fn.name === 'keys' && fn.of.k === 'global';
 
 const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 const shorten = (text) => cut(text, SHORT);
