@@ -5,8 +5,8 @@ the table of docs/differential.md is printed. Its packages (node_modules, here o
 test runner, StrykerJS and Stryker's plugin for that runner. FILEs are what is mutated; without them, the sources that
 the package ships. Nothing is written into the checkout.
 
---again N RUNS runs N of the proved tests, taken at random over all libraries, RUNS times in shuffled order in the project's
-own runner, and shows them to the project's formatter, linter and compiler.
+--again N RUNS runs N of the proved tests, taken at random over all libraries, RUNS times in shuffled order in the
+project's own runner, and shows them to the project's formatter, linter and compiler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -163,21 +164,23 @@ def _cpu(cache: Path) -> Iterable[float]:
                 yield float(event.get("cpu_seconds") or 0)
 
 
-def rows_of(words: Iterable[str], place: Path) -> Iterator[Row]:
-    """A row for each checkout that could be measured; of the others why not is said."""
-    for word in words:
-        path, _, named = word.partition(":")
-        checkout = Path(path).resolve()
-        mutate, tests = sources_and_tests(checkout)
-        mutate = named.split(",") if named else mutate
-        if not mutate or not tests:
-            print(f"{checkout}: no {'tests' if mutate else 'sources'} found", file=sys.stderr)
-            continue
-        try:
-            root = prepared(checkout, mutate, tests, place)
-            yield measured(root, place / f"home-{root.name}")
-        except SystemExit as error:
-            print(f"{checkout}: {error}", file=sys.stderr)
+def row_of(word: str, place: Path) -> Row | None:
+    """The row of a checkout; None where it could not be measured, and why is said."""
+    path, _, named = word.partition(":")
+    checkout = Path(path).resolve()
+    mutate, tests = sources_and_tests(checkout)
+    mutate = named.split(",") if named else mutate
+    if not mutate or not tests:
+        print(f"{checkout}: no {'tests' if mutate else 'sources'} found", file=sys.stderr)
+        return None
+    try:
+        root = prepared(checkout, mutate, tests, place)
+        row = measured(root, place / f"home-{root.name}")
+    except SystemExit as error:
+        print(f"{checkout}: {error}", file=sys.stderr)
+        return None
+    print(row, flush=True)
+    return row
 
 
 def main() -> None:
@@ -187,15 +190,15 @@ def main() -> None:
     parser.add_argument(
         "--again", type=int, nargs=2, default=(0, 0), metavar=("N", "RUNS"), help="run N tests RUNS times"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="checkouts measured at once (1)")
     parser.add_argument("--seed", type=int, default=1, help="of what is taken at random (1)")
     asked = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="libraries-"))
     try:
         print(f"load {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores\n{HEAD}", flush=True)
-        rows = []
-        for row in rows_of(asked.checkouts, place):
-            rows.append(row)
-            print(row, flush=True)
+        with ThreadPoolExecutor(asked.jobs) as jobs:
+            done = jobs.map(lambda word: row_of(word, place), asked.checkouts)
+            rows = [row for row in done if row]
         if len(rows) > 1:
             keys = ("mutants", "survivors", "false", "killed", "seconds", "tests")
             print(Row("all", *(sum(getattr(row, key) for row in rows) for key in keys)))

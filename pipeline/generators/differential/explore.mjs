@@ -7,7 +7,7 @@ import { differences, givesMatch, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
 const MANY_VISITS = 20_000; // a program that takes more is left alone, unless the tests' own do
-const QUOTA = 600; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
+const QUOTA = 800; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
 const MOST_QUOTAS = 4; // for one mutant, whatever is seen
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
@@ -18,7 +18,7 @@ const PARENTS = 3; // programs varied at once
 const SOLVED = 8; // programs that get the strings of one pattern
 const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
 const TIRED = 150; // programs that reach a mutant before it rests
-const REST = 0.5; // of the batches that are spent on others
+const LEAST = 0.2; // of the batches, for one that thousands reach
 const ASKED_MS = 50;
 
 export class Exploration extends Learned {
@@ -296,7 +296,7 @@ export class Exploration extends Learned {
   /** Mutants that many programs reached and none told: most of them are equivalent, and would cost most of all runs. */
   #resting() {
     if (this.isLastResort) return [];
-    const isTired = (id) => id !== this.#turn && (this.visits.get(id) ?? 0) >= TIRED;
-    return this.wanted.filter((id) => isTired(id) && this.variations.random.next() < REST);
+    const share = (id) => Math.max(LEAST, TIRED / Math.max(TIRED, this.visits.get(id) ?? 0));
+    return this.wanted.filter((id) => id !== this.#turn && this.variations.random.next() >= share(id));
   }
 }

@@ -42,29 +42,21 @@ async function searchFile(request, { file, source }, shared) {
 
   const { project, modules, sources, declared, targets } = shared;
   let knowledge;
-  const [code, tracedCode, mutableCode] = [{}, {}, {}];
-  const places = [];
+  let codes;
   try {
     knowledge = study(project, { ...sources, [file]: source }, declared);
-    for (const [name, text] of Object.entries(sources)) {
-      const noting = traced(project, name, text, places.length);
-      code[name] = project.loadable(name, project.onDisk(name));
-      tracedCode[name] = project.loadable(name, noting.text);
-      const instrumented = project.originals.has(name) ? project.onDisk(name) : null;
-      mutableCode[name] = instrumented === null ? tracedCode[name] : project.loadable(name, traced(project, name, instrumented).text);
-      places.push(...noting.places);
-    }
+    codes = shared.codes ??= codesOf(shared);
   } catch (error) {
     return unsupported(error instanceof Untyped ? error.message : `the source does not parse: ${error.message}`);
   }
   const staticIds = mutants.filter((m) => m.static).map((m) => m.id);
   const files = [file, ...modules.filter((f) => f !== file)];
   const keepsState = project.closure([file]).some((f) => keeps(project.parse(sources[f] ?? project.text(f)).program));
-  const codes = { code, tracedCode, mutableCode };
-  const lab = new Laboratory({ root: request.root, files, ...codes, targets, staticIds, keepsState });
+  const { places, ...loaded } = codes;
+  const lab = new Laboratory({ root: request.root, files, ...loaded, targets, staticIds, keepsState });
   try {
     const exports = await lab.start();
-    const tests = await (shared.seeds ??= seeds(lab, shared, { ...tracedCode })); // once for all files
+    const tests = await (shared.seeds ??= seeds(lab, shared, { ...codes.tracedCode })); // once for all files
     const random = new Random(
       request.seed * 7919 + [...file].reduce((sum, c) => Math.imul(sum, 31) + c.charCodeAt(0), 7),
     );
@@ -93,6 +85,25 @@ async function searchFile(request, { file, source }, shared) {
     stats.ms = Math.round(performance.now() - started);
     lab.stop();
   }
+}
+
+/**
+ * Every module as the worker loads it: code: as it lies there, the mutated ones instrumented; tracedCode: the originals that
+ * note what they compare, at `places`; mutableCode: the instrumented ones that do. Throws Untyped, or what the parser throws.
+ */
+function codesOf({ project, sources }) {
+  const [code, tracedCode, mutableCode] = [{}, {}, {}];
+  const places = [];
+  for (const [name, text] of Object.entries(sources)) {
+    const onDisk = project.onDisk(name);
+    const noting = traced(project, name, text, places.length);
+    places.push(...noting.places);
+    code[name] = project.loadable(name, onDisk);
+    tracedCode[name] = project.loadable(name, noting.text);
+    const isMutated = project.originals.has(name);
+    mutableCode[name] = isMutated ? project.loadable(name, traced(project, name, onDisk).text) : tracedCode[name];
+  }
+  return { code, tracedCode, mutableCode, places };
 }
 
 /** What the tests do: as they read, then as they run; equal programs once. */
