@@ -109,6 +109,9 @@ def measured(root: Path, home: Path) -> Row:
     (scope,) = (root / "cache/scopes").iterdir()
     read = {p.name: json.loads(p.read_text()) for p in scope.glob("*.json")}
     mutants = read["baseline.json"]["mutants"]
+    searched = read["candidates.0.json"]
+    if searched["outcome"] != "ok":
+        raise SystemExit(f"the search: {searched['outcome']}: {searched['detail']}")
     true = {s["key"]: s for s in read["survivors.json"]["survivors"]}
     said = [m for m in mutants if m["status"] in ("Survived", "NoCoverage")]
     false = sum(m.get("audited") == "Killed" for m in said)
@@ -211,8 +214,9 @@ def main() -> None:
         libraries = again.sampled([row.written for row in rows if row.written], count, asked.seed)
         if count:
             print(f"\n{again.HEAD}")
-        for library in libraries if count else ():
-            print(again.told(library, runs, asked.seed), flush=True)
+        with ThreadPoolExecutor(asked.jobs) as jobs:
+            for said in jobs.map(lambda library: again.told(library, runs, asked.seed), libraries if count else ()):
+                print(said, flush=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -141,7 +141,7 @@ export class Values extends Callees {
   /** What was seen under a name; for the items of a list that nobody gives, what is looked for in it. */
   #seenUnder(name) {
     const pool = [...(this.pools.get(name)?.values() ?? [])];
-    if (pool.length || !name?.endsWith('[]')) return pool;
+    if (pool.length || !String(name).endsWith('[]')) return pool;
     const wanted = [...(this.knowledge.wanted.get(name.slice(0, -2)) ?? [])];
     return wanted.flatMap((other) => [...(this.pools.get(other)?.values() ?? [])]);
   }
@@ -260,7 +260,7 @@ export class Values extends Callees {
 
   /** Two keys that the source reads from something, whatever that is called there. */
   #strangeKeys({ entries }) {
-    this._allKeys ??= [...new Set([...this.knowledge.keys.values()].flatMap((keys) => [...keys]))];
+    this._allKeys ??= [...new Set([...this.knowledge.keys.values()].flatMap((keys) => [...keys].map(String)))];
     const keys = this._allKeys.filter((key) => entries.every(([own]) => own !== key));
     return keys.length ? [this.random.pick(keys), this.random.pick(keys)] : [];
   }
