@@ -10,6 +10,8 @@ const user = userConfig ? await read(path.join(root, userConfig)) : {};
 // hold the defaults of their options.
 const own = overrides.mochaOptions && !user.checkers?.length && !user.ignorers?.length ? [] : ['@stryker-mutator/*'];
 export default {
+  // Files that this is about are written anew, which takes a program's right to be run: only where types are checked.
+  disableTypeChecks: '**/*.{ts,tsx,mts,cts,vue,svelte}',
   ...user,
   ...overrides,
   ...Object.fromEntries(RUNNERS.map((key) => [key, { ...user[key], ...overrides[key] }])),

@@ -24,6 +24,7 @@ from pipeline.results import Outcome, Test
 NAME = "differential"
 _FOLDER = Path(__file__).parent
 _HEAP_MB = 512  # of the program that leads; its workers have their own, smaller limit
+_ON_THE_CLOCK = 0.8  # of the time limit, for looking: what was found has to be confirmed and written
 _MOST_OUTPUT = 32 << 20  # bytes
 
 
@@ -110,6 +111,7 @@ def search(
         "write": scope.write,
         "seed": seed,
         "budgetMs": round(budget * 1000),
+        "clockMs": round(_ON_THE_CLOCK * timeout * 1000),
         "workers": workers,
         "parser": str(parser),
     }

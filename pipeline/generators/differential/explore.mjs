@@ -16,7 +16,6 @@ const INFECTED = 4; // programs run once more with a mutant on, to see what it m
 const MOST_NEAR = 220; // of one program
 const PARENTS = 3; // programs varied at once
 const SOLVED = 8; // programs that get the strings of one pattern
-const PATIENCE = 4; // times as much time on the clock as of the CPU, on a machine that is busy with other things
 const TIRED = 150; // programs that reach a mutant before it rests
 const LEAST = 0.2; // of the batches, for one that thousands reach
 const ASKED_MS = 50;
@@ -28,23 +27,20 @@ export class Exploration extends Learned {
   #most; // visits that a program may take, other than on an approach
   #asked = -Infinity; // when time was last looked at: to ask the system costs
   #isLate = false;
-  #born;
-  #cpu;
   #turn = null; // the mutant that effort is being spent on
   #goal = null; // of an approach: { id, places, gap, program, only }
 
-  /** places: where traced runs compare values, as `traced` numbers them; deadline: in milliseconds of CPU. */
-  constructor(lab, variations, mutants, places, deadline) {
+  /** places: where traced runs compare values, as `traced` numbers them; deadline: in milliseconds of CPU; until: on the clock. */
+  constructor(lab, variations, mutants, places, deadline, until) {
     super(variations, mutants, places);
-    Object.assign(this, { lab, deadline });
-    [this.#born, this.#cpu] = [performance.now(), lab.cpu];
+    Object.assign(this, { lab, deadline, until });
   }
 
   get late() {
     const now = performance.now();
     if (now < this.#asked + ASKED_MS) return this.#isLate;
     this.#asked = now;
-    this.#isLate = this.lab.cpu > this.deadline || now > this.#born + PATIENCE * (this.deadline - this.#cpu);
+    this.#isLate = this.lab.cpu > this.deadline || now > this.until;
     return this.#isLate;
   }
 

@@ -28,7 +28,7 @@ const BASE_MS = 2500;
 const EACH_MS = 430; // a survivor
 
 /** One mutated file: { tests, missed, stats }. */
-async function searchFile(request, { file, source }, shared) {
+async function searchFile(request, { file, source }, shared, until) {
   const started = performance.now();
   const mutants = request.mutants.filter((m) => m.file === file);
   const byId = new Map(mutants.map((m) => [m.id, m]));
@@ -64,7 +64,7 @@ async function searchFile(request, { file, source }, shared) {
     knowledge.keepsState = keepsState;
     knowledge.isTyped = IS_TYPED.test(request.write);
     const variations = new Variations(knowledge, tests, exports, file, random);
-    const exploration = new Exploration(lab, variations, mutants, places, lab.cpu + budget);
+    const exploration = new Exploration(lab, variations, mutants, places, lab.cpu + budget, until);
     await exploration.search(tests).catch((error) => {
       if (!(error instanceof GivenUp) || !exploration.found.length) throw error;
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
@@ -176,8 +176,12 @@ export async function search(request) {
   const queue = [...request.files.entries()];
   const results = [];
   const work = async () => {
-    for (let next = queue.shift(); next; next = queue.shift())
-      results[next[0]] = await searchFile(request, next[1], shared);
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      // Where the machine is busy with other things, each file has its share of the time on the clock that is left.
+      const now = performance.now();
+      const until = now + (request.clockMs - now) / (queue.length + 1);
+      results[next[0]] = await searchFile(request, next[1], shared, until);
+    }
   };
   await Promise.all(Array.from({ length: Math.max(1, request.workers ?? 1) }, work));
   const taken = new Set(
