@@ -26,6 +26,7 @@ import { Writer } from './write.mjs';
 // What a file may cost, in milliseconds of CPU.
 const BASE_MS = 2500;
 const EACH_MS = 430; // a survivor
+const SHARES = 4; // of the time on the clock, for one file
 
 /** One mutated file: { tests, missed, stats }. */
 async function searchFile(request, { file, source }, shared, until) {
@@ -177,9 +178,9 @@ export async function search(request) {
   const results = [];
   const work = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
-      // Where the machine is busy with other things, each file has its share of the time on the clock that is left.
+      // Where the machine is busy with other things, the clock may end a search; one file may take what others leave.
       const now = performance.now();
-      const until = now + (request.clockMs - now) / (queue.length + 1);
+      const until = now + (request.clockMs - now) * Math.min(1, SHARES / (queue.length + 1));
       results[next[0]] = await searchFile(request, next[1], shared, until);
     }
   };
