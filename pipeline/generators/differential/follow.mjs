@@ -4,7 +4,7 @@ import { call, get, global, list, local, spread, spy, typeOf } from './program.m
 import { sites } from './values.mjs';
 
 /** The program that a hint of the worker's leads to. */
-export function follow(program, { hint, at }) {
+export function follow(program, { hint, at, names = [] }) {
   switch (hint) {
     case 'wait':
       return [{ ...program, wait: true }];
@@ -13,7 +13,7 @@ export function follow(program, { hint, at }) {
     case 'message':
       return program.wait ? [] : [{ ...program, observe: get(program.observe, 'message') }];
     case 'keys':
-      return program.wait ? [] : [{ ...program, observe: keysOf(program.observe) }];
+      return program.wait ? [] : [keysOf(program.observe), ...names.map((name) => get(wholeOf(program.observe), name))].map((observe) => ({ ...program, observe }));
     default: {
       if (!program.wait) return [{ ...program, observe: spread(program.observe, hint) }];
       const steps = [...program.steps, { bind: 'result', expr: program.observe, wait: true }];
@@ -24,7 +24,8 @@ export function follow(program, { hint, at }) {
   }
 }
 
-const keysOf = (expr) => call(get(global('Object'), 'keys'), [expr.k === 'spread' ? expr.of : expr]);
+const wholeOf = (expr) => (expr.k === 'spread' ? expr.of : expr);
+const keysOf = (expr) => call(get(global('Object'), 'keys'), [wholeOf(expr)]);
 
 /** The program that looks at what its call did to argument `at`. */
 export function watching(program, at) {

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Unprintable, describe, isData } from './program.mjs';
 import { Run, isThenable } from './run.mjs';
 
+const MOST_NAMES = 6; // members of a result that are looked at one by one
 const NATIVE = {
   TypeError:
     /is not (a|an|iterable|defined|extensible)|is not$|Cannot (read|set|convert|destructure|mix|delete|assign|redefine|use)|of (undefined|null)|not iterable|Reduce of empty|Invalid (Date|attempt)/,
@@ -36,7 +37,9 @@ export function judge(program, run) {
   if (typeof value === 'function' && program.observe.k === 'call')
     return { kind: 'hint', hint: 'members', members: [{ name: '', call: true }, ...methodsOf(value)] };
   const isPlain = value !== null && typeof value === 'object' && Object.getPrototypeOf(value) === Object.prototype;
-  if (program.observe.k === 'spread' && isPlain && Object.keys(value).length) return { kind: 'hint', hint: 'keys' };
+  // One member that cannot be written down keeps the others from being looked at no longer.
+  const names = isPlain ? Object.keys(value).slice(0, MOST_NAMES) : [];
+  if (program.observe.k === 'spread' && names.length) return { kind: 'hint', hint: 'keys', names };
   if (program.observe.k === 'spread' || value === null || typeof value !== 'object')
     return { kind: 'bad', why: 'no literal says it' };
   if (value instanceof Error) return { kind: 'hint', hint: 'message' };
