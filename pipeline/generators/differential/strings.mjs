@@ -1,6 +1,6 @@
 /** Strings near a string: a character, a word or a part of it changed; parts are what its separators keep apart. */
 
-const CHARACTERS = ['a', 'B', '0', '9', ' ', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
+const CHARACTERS = ['a', 'B', '0', '9', ' ', '\t', '-', '_', '.', ',', '"', "'", '(', ')', '/', '\\', '\n', 'é'];
 const SEPARATORS = [', ', ',', '; ', ';', '&', '|', '=', ':', '/', '.', '--', '-', '_', '@', '\n', ' '];
 const WORD = /[\p{L}\p{N}_]+/gu;
 const LONGEST = 120;
