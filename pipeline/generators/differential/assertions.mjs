@@ -19,7 +19,8 @@ export function assertion(style, { observe, wait }, outcome) {
     ['name', lit(outcome.name)],
     ['message', lit(outcome.message)],
   ]);
-  if (!wait) return [say.throws({ k: 'arrow', of: throwing }, error)];
+  const kind = style.declare === 'var' ? 'function' : 'arrow';
+  if (!wait) return [say.throws({ k: kind, of: throwing, end: style.semi ? ';' : '' }, error)];
   if (say.rejects) return [{ k: 'await', of: say.rejects(throwing, error) }];
   const caught = call(get(throwing, 'catch'), [{ k: 'code', text: '({ name, message }) => ({ name, message })' }]);
   return [say.alike({ k: 'await', of: caught }, error)];

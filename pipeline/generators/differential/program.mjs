@@ -165,8 +165,8 @@ function literal(v, mark) {
  * Source text of an expr. names: (export expr) → the identifier it is imported as. Lists and records that pass the
  * line's width from `column` on are broken, one item a line.
  */
-export function print(expr, { names = (e) => e.name, mark = "'", indent = '', column = 0 } = {}) {
-  const options = { names, mark, indent };
+export function print(expr, { names = (e) => e.name, mark = "'", indent = '', column = 0, dangle = true } = {}) {
+  const options = { names, mark, indent, dangle };
   const flat = (e) => print(e, { ...options, column: -Infinity });
   switch (expr.k) {
     case 'lit':
@@ -187,6 +187,8 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
       return `await ${print(expr.of, { ...options, column })}`;
     case 'async arrow':
       return `async () => ${print(expr.of, { ...options, column })}`;
+    case 'function':
+      return `function () { return ${flat(expr.of)}${expr.end} }`;
     case 'arrow':
       return `() => ${print(expr.of, { ...options, column })}`;
     case 'typeof':
@@ -200,11 +202,11 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
       const head = expr.k === 'new' ? `new ${flat(expr.cls)}` : receiver(expr.fn, flat(expr.fn));
       return (
         head +
-        enclose('(', expr.args, (e, at) => print(e, { ...options, ...at }), ')', head.length + column, indent, '')
+        enclose('(', expr.args, (e, at) => print(e, { ...options, ...at }), ')', head.length + column, options, '')
       );
     }
     case 'list':
-      return enclose('[', expr.items, (e, at) => print(e, { ...options, ...at }), ']', column, indent, '');
+      return enclose('[', expr.items, (e, at) => print(e, { ...options, ...at }), ']', column, options, '');
     case 'record':
       return enclose(
         '{',
@@ -215,7 +217,7 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
         },
         '}',
         column,
-        indent,
+        options,
         ' ',
       );
     default:
@@ -230,7 +232,7 @@ function spied(text, indent) {
   return `${indent}  return ${result ?? `(${text})(...args)`};\n`;
 }
 
-function enclose(open, items, show, close, column, indent, pad) {
+function enclose(open, items, show, close, column, { indent, dangle }, pad) {
   if (!items.length) return open + close;
   const texts = items.map((item) => show(item, { column: -Infinity, indent }));
   const flat = open + pad + texts.join(', ') + pad + close;
@@ -248,7 +250,7 @@ function enclose(open, items, show, close, column, indent, pad) {
   }
   const deeper = `${indent}  `;
   const lines = items.map((item) => deeper + show(item, { column: deeper.length + 1, indent: deeper }));
-  return `${open}\n${lines.join(',\n')},\n${indent}${close}`;
+  return `${open}\n${lines.join(',\n')}${dangle ? ',' : ''}\n${indent}${close}`;
 }
 
 const receiver = (expr, text) =>

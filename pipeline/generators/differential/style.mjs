@@ -11,6 +11,8 @@ const GIVEN = { tape: 'tape' };
  * program: a test file's syntax tree, with its source; format: 'module' or 'commonjs'.
  *
  *   mark, semi, indent            quotes (' or "), whether statements end in a semicolon, one step of indentation
+ *   dangle                        whether lists of several lines end in a comma
+ *   declare                       'const', or 'var' where the file has nothing else: a linter may know of no other
  *   syntax                        'import' or 'require'
  *   call, isArrow, param          the name of the function that makes a test, how its function is written, its parameter
  *   library                       'assert' | 'expect' | 'chai' | 'chai-assert' | 'tape'
@@ -51,6 +53,15 @@ export function styleOf(program, source, format) {
   };
 }
 
+/** Do lists and objects of several lines end in a comma, here? */
+function dangles(program, source) {
+  const ends = [...nodes(program)]
+    .map(([node]) => ({ ...node, last: (node.properties ?? node.elements)?.at(-1) }))
+    .filter(({ type, last, loc }) => /^(Object|Array)Expression$/.test(type) && last && last.loc.end.line < loc.end.line)
+    .map(({ last, end }) => source.slice(last.end, end).includes(','));
+  return ends.length === 0 || ends.filter(Boolean).length >= ends.length / 2;
+}
+
 function layoutOf(program, source) {
   const strings = source.match(/'[^'\n]*'|"[^"\n]*"/g) ?? [];
   const mark = strings.filter((s) => s[0] === '"').length > strings.length / 2 ? '"' : "'";
@@ -60,7 +71,9 @@ function layoutOf(program, source) {
   const semi = ended.filter(Boolean).length >= ended.length / 2;
   const steps = (source.match(/^(\t|  +)(?=[^\s*])/gm) ?? []).map((s) => (s[0] === '\t' ? 0 : s.length));
   const step = steps.includes(0) ? 0 : Math.min(4, ...steps.filter((n) => n % 2 === 0), 8);
-  return { mark, semi, indent: step === 0 ? '\t' : ' '.repeat(steps.length ? step : 2) };
+  const kinds = [...nodes(program)].map(([n]) => n).filter((n) => n.type === 'VariableDeclaration').map((n) => n.kind);
+  const declare = kinds.length && kinds.every((kind) => kind === 'var') ? 'var' : 'const';
+  return { mark, semi, declare, dangle: dangles(program, source), indent: step === 0 ? '\t' : ' '.repeat(steps.length ? step : 2) };
 }
 
 /** Map of names to { module, name }: what a file imports or requires; name is 'default' for the whole. */
@@ -168,12 +181,13 @@ function own(program, source, name) {
 }
 
 /** One statement for one name. */
-export function statement({ mark, semi, syntax }, local, module, name) {
+export function statement({ mark, semi, syntax, declare = 'const' }, local, module, name) {
   const from = `${mark}${module.replaceAll('\\', '\\\\').replaceAll(mark, `\\${mark}`)}${mark}`; // a file's name may hold one
   const end = semi ? ';' : '';
   if (syntax === 'require') {
+    if (declare === 'var' && name !== 'default') return `var ${local} = require(${from}).${name}${end}`;
     const part = name === 'default' ? local : `{ ${local === name ? name : `${name}: ${local}`} }`;
-    return `const ${part} = require(${from})${end}`;
+    return `${declare} ${part} = require(${from})${end}`;
   }
   const part = name === 'default' ? local : `{ ${local === name ? name : `${name} as ${local}`} }`;
   return `import ${part} from ${from}${end}`;

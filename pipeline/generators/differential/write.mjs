@@ -20,15 +20,15 @@ export class Writer {
 
   /** { title, code, imports } */
   test(program, outcome) {
-    const { mark, call, isArrow, param, names: reserved } = this.style;
+    const { mark, call, isArrow, param, declare, dangle, names: reserved } = this.style;
     const taken = this.#takenApart(program);
     const { names, imports } = this.#imports(taken);
     const renamed = withoutClashes(taken, new Set([...names.values(), ...reserved]));
-    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2 };
+    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2, dangle };
     const show = (expr) => this.#statement(print(expr, options));
     const lines = renamed.steps.map(({ bind, expr, wait }) => {
       const value = wait ? { k: 'await', of: expr } : expr;
-      const bound = bind && `const ${bind} = ${print(value, { ...options, column: 11 + bind.length })}`;
+      const bound = bind && `${declare} ${bind} = ${print(value, { ...options, column: 11 + bind.length })}`;
       return bind ? this.#statement(bound) : show(value);
     });
     lines.push(...assertion(this.style, renamed, outcome).map(show));
