@@ -8,6 +8,9 @@ const FAMILIAR = 0.4; // what the cost of a program from the tests counts
 const ENTRIES = 2; // programs kept for one way through the code
 export const LOOPS = 12; // endless runs before a mutant is left alone
 
+/** Which side of a result is looked at: two programs that go one way may still show different things. */
+const lookOf = ({ k, name, fn }) => (k === 'get' ? name : k === 'call' && fn.of?.k === 'global' ? fn.name : k);
+
 export class Learned {
   found = []; // { program, kills }
   unstable = new Set(); // mutants that only differ where the original itself does not keep still
@@ -102,7 +105,7 @@ export class Learned {
   /** Keeps a program for varying, where it goes a way that few others kept go, or compares what none of them does. */
   keep(program, outcome, reached, visited, news, work) {
     if (!reached.length && this.entries.length > 60) return;
-    const way = `${visited} ${outcome.kind} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
+    const way = `${visited} ${outcome.kind} ${lookOf(program.observe)} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
     const count = this.#signatures.get(way) ?? 0;
     if (count >= ENTRIES && !news.length) return;
     this.#signatures.set(way, count + 1);
