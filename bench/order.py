@@ -61,7 +61,7 @@ class Rounds(Priorities):
     def cost(self, name: str) -> float:
         return 1.0
 
-    def _queue(self, name: str) -> float:
+    def _queue(self, name: str, cost: Callable[[str], float]) -> float:
         return 0.0
 
 

@@ -10,10 +10,15 @@ import errno
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from pipeline.reached import Narrowed
+
+BEGAN = time.time_ns()  # nothing of any plan had been read then
 CACHE_FILES = {
     ".gitignore": "*\n!.gitignore\n!CACHEDIR.TAG\n",
     "CACHEDIR.TAG": (
@@ -32,7 +37,7 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
     from doit import get_var
     from doit.exceptions import InvalidDodoFile
 
-    from pipeline import config, narrow, reports, session, state, tasks
+    from pipeline import config, declared, reports, session, state
     from pipeline.worktree import GitError, find_repository
 
     path = Path(dodo).absolute().parent / "tasks.yaml"
@@ -51,24 +56,39 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         raise InvalidDodoFile(f"{cache} cannot be written: {error.strerror}") from None
     except sqlite3.OperationalError as error:
         raise InvalidDodoFile(f"{cache / 'doit.db'} cannot be opened: {error} (is the disk full?)") from None
-    try:
-        since = get_var("since", loaded.since)
-        if since:
+    if since := get_var("since", loaded.since):
+        from pipeline import narrow
+
+        try:
             loaded = narrow.narrowed(loaded, since, find_repository(Path(loaded.root)))
-    except (GitError, narrow.NoSuchRef) as error:
-        raise InvalidDodoFile(str(error)) from None
+        except (GitError, narrow.NoSuchRef) as error:
+            raise InvalidDodoFile(str(error)) from None
     host = session.Session(loaded, reports.notes, reports.close)
-    settings = {
-        "backend": "sqlite3",
-        "dep_file": "cache/doit.db",
-        # Where nothing is to be mutated, `mutate` would be done at once, and look like all that was declared.
-        "default_tasks": [
-            *(["mutate"] if loaded.scopes else [task.name for task in loaded.commands]),
-            *(["build"] if loaded.changes else []),
-        ],
-        "verbosity": 1,
-    }
-    return settings, lambda: tasks.tasks(host)
+    # Where nothing is to be mutated, `mutate` would be done at once, and look like all that was declared.
+    default = [
+        *(["mutate"] if loaded.scopes else [task.name for task in loaded.commands]),
+        *(["build"] if loaded.changes else []),
+    ]
+    if not (loaded.scopes or loaded.changes):
+        return _settings(default), lambda: declared.alone(host)
+    from pipeline import tasks
+
+    return _settings(default), lambda: tasks.tasks(host)
+
+
+def few(narrowed: Narrowed) -> Any:
+    """doit's loader of those tasks alone that changed files reach, in the place of the dodo file."""
+    from doit.cmd_base import ModuleTaskLoader
+
+    from pipeline import declared, reports, session
+
+    host = session.Session(narrowed.plan, reports.notes, reports.close, narrowed)
+    settings = _settings([task.name for task in narrowed.plan.tasks])
+    return ModuleTaskLoader({"DOIT_CONFIG": settings, "task_plan": lambda: declared.tasks(host, narrowed.needs)})
+
+
+def _settings(default: list[str]) -> dict[str, Any]:
+    return {"backend": "sqlite3", "dep_file": "cache/doit.db", "default_tasks": default, "verbosity": 1}
 
 
 def _make_cache(folder: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import analysis, filescopes, lintplan, model
+from pipeline import analysis, filescopes, lintplan, model, spelled
 from pipeline.checkout import Checkout, NoFiles
 from pipeline.document import TaskDocument
 from pipeline.patterns import unescape
@@ -89,7 +89,7 @@ def _mistakes(document: TaskDocument, where: Where) -> Iterator[Mistake]:
         what = "`owns` is for `run`"
         yield Mistake((*where, "owns"), what, "each condition of `check` may have its own")
     for index, each in enumerate(document.check.values()):
-        if each.owns and (said := filescopes.unresumed(each.owns)):
+        if each.owns and (said := spelled.unresumed(each.owns)):
             yield Mistake((*where, "check", list(document.check)[index], "owns"), *said)
     for key, is_set in (("pool", document.pool != model.VALIDATION), ("memory", document.memory is not None)):
         if is_set:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doit import cmd_list, cmd_run
 from doit.cmdparse import CmdParseError
 from doit.doit_cmd import _CMDLINE_VARS
 
 from pipeline import limits
+
+if TYPE_CHECKING:
+    from pipeline import reached, unchanged
 
 
 class Run(cmd_run.Run):  # type: ignore[misc]
@@ -26,16 +31,35 @@ class Run(cmd_run.Run):  # type: ignore[misc]
     def parse_execute(self, in_args: list[str]) -> int:
         _spell_out()
         in_args = limits.counted(in_args)
-        said = self._unchanged(in_args)
-        if said is not None:
-            sys.stdout.write(f"{said}\n")
-            return 0
-        from pipeline.runner import Run as InLanes
+        gc.disable()  # it would look through the same states of 20,000 files again and again
+        try:
+            changed = self._changed(in_args)
+            if changed and not changed.files and not changed.note["owed"]:
+                sys.stdout.write(f"{changed.note['said']}\n")
+                return 0
+            made_with = self._made_with
+            if narrowed := self._narrowed(changed):
+                from pipeline import few
 
-        status: int = InLanes(**self._made_with).parse_execute(in_args)
+                made_with = {**made_with, "task_loader": few(narrowed)}
+                in_args = in_args[: len(in_args) - len(narrowed.words or ())]  # they stand for what is loaded
+            from pipeline.runner import Run as InLanes
+
+            gc.freeze()
+        finally:
+            gc.enable()
+        status: int = InLanes(**made_with).parse_execute(in_args)
         return status
 
-    def _unchanged(self, in_args: list[str]) -> str | None:
+    def _narrowed(self, changed: unchanged.Changed | None) -> reached.Narrowed | None:
+        if not changed or not changed.note["table"]:
+            return None
+        from pipeline import reached
+
+        return reached.narrowed(Path("cache").absolute(), changed)
+
+    def _changed(self, in_args: list[str]) -> unchanged.Changed | None:
+        """What has changed since the last such run, where it left a note that can tell."""
         home = _home("unchanged.json", self)
         if home is None or any(home.glob("paused/*.json")):
             return None  # a killed run has left a watcher paused
@@ -43,7 +67,9 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             params, words = self.cmdparser.parse(in_args)
         except CmdParseError:
             return None  # said by the full command
-        if not set(params._non_default_keys) <= {"num_process"} or params["num_process"] < 1:
+        if not set(params._non_default_keys) <= {"num_process", "continue"}:
+            return None
+        if "num_process" in params._non_default_keys and params["num_process"] < 1:
             return None
         from pipeline import unchanged
 
@@ -63,8 +89,9 @@ class List(cmd_list.List):  # type: ignore[misc]
         if (home := _home("listed.json", self)) is not None:
             from pipeline import unchanged
 
-            if (said := unchanged.find(home, None, unchanged.LIST)) is not None:
-                sys.stdout.write(said)
+            found = unchanged.find(home, None, unchanged.LIST)
+            if found and not found.files:
+                sys.stdout.write(found.note["said"])
                 return 0
         self.outstream = kept = io.StringIO()
         try:
@@ -98,5 +125,7 @@ def _home(note: str, command: Any) -> Path | None:
 
 
 def _from_elsewhere(command: Any) -> bool:
-    """Are there variables on the command line, or options in a configuration file?"""
+    """Are there variables on the command line, options in a configuration file, or another dodo file?"""
+    if command.opt_vals or not {"DOIT_FILE", "DOIT_SEEK_FILE"}.isdisjoint(os.environ):
+        return True
     return bool(_CMDLINE_VARS or {"GLOBAL", command.name} & set(command.config))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline import conditions, filescopes, fragments, patterns, process
+from pipeline import filescopes, fragments, patterns, process
 from pipeline.host import Attempt, Slot
 from pipeline.model import Task
 from pipeline.owning import NotOwned
@@ -61,13 +62,12 @@ class Commands:
         deadline = None if task.timeout is None else time.monotonic() + task.timeout
         for command in commands:
             done = process.run(
-                # What it says on both streams is shown in the order in which it was said.
-                [f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root), env=process.environment(task.env),
+                [command], cwd=Path(self.session.plan.root), env={**self.session.environment, **task.env},
                 max_memory=task.memory, script=True,
                 measure_memory=True,
                 timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
             )  # fmt: skip
-            output += done.text + done.err.decode(errors="replace")
+            output += done.text
             peak = max(peak, done.peak_bytes or 0)
             if not done.ok:
                 outcome, why = _ended(done, task)
@@ -78,6 +78,7 @@ class Commands:
         """Where its commands ended well, what its `check` says of what they did."""
         if attempt.failure is not None or not task.check:
             return attempt
+        from pipeline import conditions
 
         def told(judged: conditions.Judged, phase: str, began: float, ended: float) -> None:
             self.session.condition(task.name, phase, judged, began, ended)
@@ -104,7 +105,7 @@ class Commands:
             plain = patterns.unescape(each)
             if not self.session.place.holds(each):
                 return f"ended without its target {each if plain is None else plain}"
-            if plain is not None and filescopes.is_file(each) and (self.session.place.root / plain).is_dir():
+            if plain is not None and filescopes.is_file(each) and os.path.isdir(f"{self.session.plan.root}/{plain}"):  # noqa: PTH112
                 return f"{plain} is a directory: say {plain}/ in `writes`"
         return ""
 

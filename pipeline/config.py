@@ -16,7 +16,20 @@ from typing import Any
 import attrs
 import yaml
 
-from . import agenttasks, document, expand, filescopes, fragments, legal, lintplan, model, patterns, source, wishes
+from . import (
+    agenttasks,
+    document,
+    expand,
+    filescopes,
+    fragments,
+    legal,
+    lintplan,
+    model,
+    patterns,
+    source,
+    spelled,
+    wishes,
+)
 from .checkout import Checkout, NoFiles, current_branch, folds_case, list_files
 from .kept import Kept
 from .kinds import OURS
@@ -119,14 +132,14 @@ def _plan(
         remedy = "mutate/{branch} will do; or switch to the branch that the tests are for"
         mistakes.append(Mistake(("land", "branch"), what, remedy))
     checkout = Checkout(root, files, folds=folds_case(root))
-    checkout = attrs.evolve(checkout, made=filescopes.made(doc.tasks, checkout))
+    checkout = attrs.evolve(checkout, made=spelled.made(doc.tasks, checkout))
     scopes, wrong_scopes = expand.scopes(doc.scopes, checkout)
-    tasks, wrong_tasks = filescopes.tasks(doc.tasks, checkout)
+    tasks, wrong_tasks = spelled.tasks(doc.tasks, checkout)
     tasks, wrong_agents = agenttasks.tasks(doc.tasks, tasks, checkout)
     lints, wrong_lints = lintplan.lints(doc.lint, checkout)
     gate = None
     if doc.gate:
-        said = {**attrs.asdict(doc.gate, recurse=False), "owns": filescopes.owned(doc.gate.owns)}
+        said = {**attrs.asdict(doc.gate, recurse=False), "owns": spelled.owned(doc.gate.owns)}
         gate = model.GateConfig(**said)
     tasks = agenttasks.gated(tasks, gate)
     config, wrong_config = expand.config_file(doc.engine.config, checkout)
@@ -244,7 +257,7 @@ def _task_mistakes(doc: document.Document, pools: set[str]) -> Iterator[Mistake]
         if first.setdefault(task.name, index) != index:
             what = f"two tasks are called {quoted(task.name)}"
             yield Mistake(("tasks", index, "name"), what, "a name is given once", ("tasks", first[task.name]))
-        if task.owns and (said := filescopes.unresumed(task.owns)):
+        if task.owns and (said := spelled.unresumed(task.owns)):
             yield Mistake(("tasks", index, "owns"), *said)
         if task.pool not in pools:
             yield Mistake(("tasks", index, "pool"), f"no pool is called {quoted(task.pool)}", nearest(task.pool, pools))
@@ -272,7 +285,7 @@ def _generator_mistakes(generators: Sequence[wishes.GeneratorDocument]) -> Itera
 def _gate_mistakes(doc: document.Document) -> Iterator[Mistake]:
     if doc.gate is None:
         return
-    if doc.gate.owns and (said := filescopes.unresumed(doc.gate.owns)):
+    if doc.gate.owns and (said := spelled.unresumed(doc.gate.owns)):
         yield Mistake(("gate", "owns"), *said)
     for index, task in enumerate(doc.tasks):
         if doc.gate.each and agenttasks.EACH in task.check:

@@ -48,7 +48,8 @@ class Place:
         plain = patterns.unescape(declared)
         if plain is None:
             return next(self._matched(declared), None) is not None
-        return (self.root / plain).is_dir() if plain.endswith("/") else os.path.lexists(self.root / plain)
+        path = f"{self.root}/{plain}"
+        return os.path.isdir(path) if plain.endswith("/") else os.path.lexists(path)  # noqa: PTH112
 
     def contents(self, declared: Sequence[str], known: Contents | None) -> Contents:
         """What `declared` holds; known: what it held when it was last looked at."""
@@ -70,15 +71,36 @@ class Place:
             return
         if patterns.unescape(declared) == start:
             return  # a file that isn't there
+        for _, names in self._walk(start):
+            yield from (path for path in names if patterns.takes_in(declared, path))
+
+    def seen(self, declared: Iterable[str]) -> Iterator[str]:
+        """All that would be otherwise if directories and patterns held something else: what is in them, and the folders
+        themselves, which change when something comes or goes."""
+        starts = {patterns.lock(each) for each in declared if not each.startswith("!")}
+        for start in starts:
+            if not any(each in starts for each in (".", *above(start)) if each != start):
+                yield start
+                for folder, names in self._walk(start):
+                    yield folder
+                    yield from names
+
+    def _walk(self, start: str) -> Iterator[tuple[str, list[str]]]:
+        """A folder and all below it, each with the files in it; links are files."""
         skipped = {".git", "node_modules"}.difference(start.split("/"))
         for folder, folders, names in os.walk(self.root / start):
             here = Path(folder)
             links = [name for name in folders if (here / name).is_symlink()]
             folders[:] = [n for n in folders if n not in skipped and n not in links and here / n != self.ours]
-            for name in (*names, *links):
-                path = (here / name).relative_to(self.root).as_posix()
-                if patterns.takes_in(declared, path):
-                    yield path
+            relative = here.relative_to(self.root).as_posix()
+            inside = "" if relative == "." else f"{relative}/"
+            yield relative, [f"{inside}{name}" for name in (*names, *links)]
+
+
+def above(path: str) -> list[str]:
+    """The folders that a path is in, without the root: "a/b/c" → ["a", "a/b"]."""
+    steps = path.split("/")
+    return ["/".join(steps[:n]) for n in range(1, len(steps))]
 
 
 def _looks(path: Path) -> tuple[int, ...] | None:
@@ -124,6 +146,8 @@ class Holdings:
     def __init__(self, path: Path, place: Place, kept: Mapping[str, Sequence[str]]) -> None:
         """path: where this is remembered. kept: task -> those of its `writes` that are no doit target."""
         self._path, self._place, self._kept = path, place, kept
+        paths = dict.fromkeys(path for kept in self._kept.values() for path in kept)
+        self._locks = {path: patterns.lock(path) for path in paths}  # of all that is kept
         self._known = find(path, dict[str, Held]) or {}
         self._lock = threading.Lock()
 
@@ -134,8 +158,7 @@ class Holdings:
     def begin(self, writes: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         """Before a task runs that writes `writes`: whose work is in each path that it may change."""
         above = [patterns.lock(each) for each in writes]
-        paths = dict.fromkeys(path for kept in self._kept.values() for path in kept)
-        return {path: self._of(path)[1] for path in paths if any(_meet(patterns.lock(path), a) for a in above)}
+        return {path: self._of(path)[1] for path, lock in self._locks.items() if any(_meet(lock, a) for a in above)}
 
     def end(self, task: str, before: Mapping[str, tuple[str, ...]]) -> None:
         """It succeeded: what was intact before still is, and its own work is in it too."""

@@ -5,11 +5,10 @@ The callables return True (as it was) or False (run it), as doit's `uptodate` ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.contents import Contents
 from pipeline.drafting import agent_of, asked_of, choice_of, states_of, who_of
 from pipeline.drafts import Checked, Draft, Looked, TaskLanded, hash_of
 from pipeline.engines import EngineError
@@ -202,40 +201,3 @@ class Asked:
 
     def __repr__(self) -> str:
         return self._said if isinstance(self._said, str) else self._said()
-
-
-class Read:
-    """Do the directories and patterns that a declared task reads hold what they held when it last ran?
-
-    Asked when its locks are held, so that what is remembered is what the run that follows begins with.
-    """
-
-    def __init__(self, session: Session, reads: Sequence[str]) -> None:
-        self._session, self._reads = session, reads
-        self._now: Contents | None = None
-
-    def configure_task(self, task: Any) -> None:
-        task.value_savers.append(lambda: {"_reads": converter.unstructure(self._now)})
-
-    def __call__(self, task: Any, values: Mapping[str, Any]) -> bool:
-        said = values.get("_reads")
-        known = converter.structure(said, Contents) if said else None
-        self._now = self._session.place.contents(self._reads, known)
-        return known is not None and self._now.content == known.content
-
-    def __repr__(self) -> str:
-        return f"what is in {', '.join(self._reads)} is as it was"
-
-
-class Left:
-    """Are the directories, patterns and shared files that a declared task writes as the last of their writers left
-    them, with its own work in them?"""
-
-    def __init__(self, session: Session, task: str) -> None:
-        self._session, self._task = session, task
-
-    def __call__(self) -> bool:
-        return self._session.holdings.intact(self._task)
-
-    def __repr__(self) -> str:
-        return "what it writes together with others, or by directory or pattern, is as it was left"

@@ -118,6 +118,7 @@ class RunInfo:
     always: bool
     started: float  # clock.now()
     words: tuple[str, ...] | None = None  # the selection as it was given; None: the default
+    plain: bool = False  # no option changes what is judged, or how
 
 
 class Host(Protocol):
@@ -156,8 +157,9 @@ class Host(Protocol):
     def record(self, event: Mapping[str, object]) -> None:
         """One for each attempt that ended, and for each task that was up to date. Times are clock.now()'s."""
 
-    def close(self, result: int, interrupted: bool) -> tuple[int, str]:
-        """However the run ended. result: doit's exit status → (the final one, the summary)."""
+    def close(self, result: int, interrupted: bool, alone: bool) -> tuple[int, str]:
+        """However the run ended. result: doit's exit status → (the final one, the summary). alone: has nobody but the
+        run written in doit's database?"""
 
 
 Performer = Callable[[Sequence[Hashable], Slot], Mapping[Hashable, Attempt]]

@@ -3,9 +3,9 @@
 In: doit tasks, those with `meta["pool"]` made of one `Step` each. Out: their steps performed in lanes, doit's database
 kept task by task, one event for each attempt to the host.
 
-The main thread decides, judges, reports and saves; it alone touches doit. A worker thread performs one set of tasks and
-ends. A task without a pool (a group, an ordinary doit task of the same dodo) takes no slot and runs in the main thread,
-one at a time, as doit would; results that arrive meanwhile wait for it.
+The main thread decides, judges, reports and saves; it alone touches doit. A worker thread performs one set of tasks
+after another. A task without a pool (a group, an ordinary doit task of the same dodo) takes no slot and runs in the
+main thread, one at a time, as doit would; results that arrive meanwhile wait for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import queue
 import select
 import sys
-import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from pipeline.host import Attempt, Host, Slot
 from pipeline.memory import Memory
 from pipeline.priorities import Priorities, Work
 from pipeline.results import Outcome
-from pipeline.running import Running, Waiting
+from pipeline.running import Crew, Running, Waiting
 from pipeline.signals import Signals, end_own_children
 from pipeline.slots import Slots
 from pipeline.state import State
@@ -66,8 +65,10 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._ready: dict[str, Waiting] = {}
         self._line = schedule.Line(self._priorities)  # the same tasks, in order
         self._running: list[Running] = []
+        self._crew = Crew(inbox)
         self._told = False  # that it is stopping
         self.watched = False  # somebody looks
+        self.alone = False  # nobody else has written in doit's database; told at the end
         self._left, self._reckon_at = 0.0, 0.0  # seconds, and when that is reckoned anew
 
     @property
@@ -83,9 +84,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         except BaseException:
             self._slots.close()
             process.stop_all()
-            for running in self._running:
-                running.thread.join()
             raise
+        finally:
+            self._crew.dismiss()
 
     def _guarded(self, act: Callable[[], bool]) -> bool:
         """Where nobody reads standard output any more (`| head`), stop as for a signal."""
@@ -257,9 +258,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             each.task.executed = True
         running = Running(schedule.Start.of([each.ready for each in members]), members, slot)
         self._host.began(self._beginning(running))
-        running.thread = threading.Thread(target=running.work, args=(self._inbox,), name=members[0].task.name)
-        running.thread.start()
         self._running.append(running)
+        self._crew.begin(running)
 
     def _beginning(self, running: Running) -> Mapping[str, object]:
         last = max(running.members, key=lambda each: each.since)
@@ -273,7 +273,6 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         }  # fmt: skip
 
     def _end(self, running: Running) -> None:
-        running.thread.join()
         self._running.remove(running)
         self._slots.give(running.slot.lane, running.slot.index)
         for waiting in running.members:
@@ -387,6 +386,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def finish(self) -> int:
         """doit's, without the end of the report: that waits for the host's summary."""
+        self.alone = self._state.alone()
         self.dep_manager.close()
         self.teardown()
         result: int = self.final_result
@@ -396,7 +396,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
 def _needs(task: Any) -> list[str]:
     """The tasks, groups, and `kind K` for all of a kind, that end before it starts."""
     kind = meta(task, "after")
-    return [*task.task_dep, *task.setup_tasks, *([f"kind {kind}"] if kind else ())]
+    others = meta(task, "others") or ()  # that were not loaded
+    return [*task.task_dep, *others, *task.setup_tasks, *([f"kind {kind}"] if kind else ())]
 
 
 def _unread() -> bool:

@@ -1,8 +1,10 @@
-"""The append-only record of what ran: JSON lines, one an event, flushed as they happen, folded when read."""
+"""The append-only record of what ran: JSON lines, one an event, written as they happen, folded when read."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,27 +23,64 @@ class Ledger:
     path: Path
     run: str
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    _file: int | None = None  # open for appending
+    begun: int | None = None  # where in the file the events of this run begin
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event. Times are seconds since the epoch."""
-        line = json.dumps({"event": event, "run": self.run, **fields}, sort_keys=True, ensure_ascii=False) + "\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # somebody may delete the cache while we run
-        with self._lock, self.path.open("ab+") as file:
-            if file.tell() and not _ends_line(file):
-                line = "\n" + line  # a run that was killed left half a line: it stays one line, and ours another
-            file.write(line.encode())
+        """Append one event. Times are seconds since the epoch. Raises OSError."""
+        line = _line({"event": event, "run": self.run, **fields})
+        with self._lock:
+            try:
+                file = self._opened()
+                while line:
+                    line = line[os.write(file, line) :]
+            except BaseException:
+                self._shut()  # it may have half a line now
+                raise
+
+    def close(self) -> None:
+        """Until the next event."""
+        with self._lock:
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+    def _opened(self) -> int:
+        """The file of that name: somebody may delete the cache while we run."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.stat(self.path), os.fstat(self._file)):  # noqa: PTH116
+                    return self._file
+            self._shut()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            size += os.write(file, b"\n")  # a run that was killed left half a line: it stays one, and ours another
+        self.begun = size if self.begun is None else min(size, self.begun)
+        return file
 
 
-def _ends_line(file: Any) -> bool:
-    file.seek(-1, 2)
-    return bool(file.read(1) == b"\n")
+def _line(event: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(event, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a path that is no UTF-8, a number of more than 64 bits
+        return f"{json.dumps(event, sort_keys=True)}\n".encode()
 
 
-def events(path: Path) -> Iterator[Event]:
-    """The events of a ledger, oldest first. A line that is not one (torn by a kill), or of no run, is passed over."""
+def events(path: Path, start: int = 0, end: int | None = None) -> Iterator[Event]:
+    """The events of a ledger, oldest first. A line that is not one (torn by a kill), or of no run, is passed over.
+    start, end: where in the file lines begin."""
     try:
         with path.open("rb") as file:
+            file.seek(start)
             for line in file:
+                start += len(line)
+                if end is not None and start > end:
+                    return
                 try:
                     event = orjson.loads(line)
                 except ValueError:

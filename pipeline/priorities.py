@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import graphlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -52,10 +52,14 @@ class Priorities:
         for work in self._plan.values():
             for path in work.locks:
                 self._wanted[path].add(work.name)
+        self._shared = {path for path, wanting in self._wanted.items() if len(wanting) > 1}
+        # What is learned of one kind scales all of its tasks alike: where there is no other, it changes no order.
+        self._alike = len({(work.kind, work.scope) for work in self._plan.values() if work.pool}) == 1
+        self._ranks: dict[str, float] = {}  # by task, where all are alike; they hold while no shared path is given back
         self._seen: dict[str | None, _Observed] = defaultdict(_Observed)  # by kind
         self._of_scope: dict[str | None, dict[str | None, _Observed]] = defaultdict(lambda: defaultdict(_Observed))
         self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
-        self._queues: dict[str, tuple[float, int]] = {}  # by path; and how many tasks had ended then
+        self._queues: dict[tuple[str, Callable[[str], float]], tuple[float, int]] = {}  # and how many had ended then
         self._until: float | None = None  # as above, of all together
         self._over: set[str] = set()
         self.ends = 0  # that may have changed the order
@@ -67,13 +71,15 @@ class Priorities:
         work = self._plan.get(name)
         if work is None:
             return
-        shared = any(len(self._wanted[path]) > 1 for path in work.locks)
+        shared = not self._shared.isdisjoint(work.locks)
         for path in work.locks:
             self._wanted[path].discard(name)
         if seconds is None and not shared:
             return  # nothing is learned of the others: 10,000 tasks that are up to date change no order
         self._left.clear()
-        self.ends += 1
+        if shared or not self._alike:
+            self._ranks.clear()
+            self.ends += 1
         if seconds is not None:
             for seen in (self._seen[work.kind], self._of_scope[work.scope][work.kind]):
                 seen.actual += seconds
@@ -114,26 +120,38 @@ class Priorities:
         return (usual + seen.actual) / (usual + seen.expected) if usual + seen.expected else 1.0
 
     def of(self, name: str) -> float:
-        """Seconds of work left; larger goes first."""
+        """Seconds of work left."""
+        return self._behind(name, self._left, self.cost)
+
+    def rank(self, name: str) -> float:
+        """Larger goes first: the work left; where all tasks are alike, as it was expected."""
+        return self._behind(name, self._ranks, self._expected) if self._alike else self.of(name)
+
+    def _behind(self, name: str, known: dict[str, float], cost: Callable[[str], float]) -> float:
         chain: list[str] = []
         at: str | None = name
-        while at is not None and at not in self._left:
+        while at is not None and at not in known:
             chain.append(at)
             at = self._next.get(at)
-        left = 0.0 if at is None else self._left[at]
+        left = 0.0 if at is None else known[at]
         for task in reversed(chain):
-            left = self._left[task] = max(self.cost(task) + left, self._queue(task))
+            left = known[task] = max(cost(task) + left, self._queue(task, cost))
         return left
 
-    def _queue(self, name: str) -> float:
-        work = self._plan.get(name)
-        return max(map(self._queue_of, work.locks), default=0.0) if work else 0.0
+    def _expected(self, name: str) -> float:
+        return self._prior.get(name, self.GUESS)
 
-    def _queue_of(self, path: str) -> float:
-        wanting, (seconds, at) = self._wanted[path], self._queues.get(path, (0.0, -1))
+    def _queue(self, name: str, cost: Callable[[str], float]) -> float:
+        work = self._plan.get(name)
+        if work is None or not self._shared or self._shared.isdisjoint(work.locks):
+            return 0.0
+        return max(self._queue_of(path, cost) for path in work.locks)
+
+    def _queue_of(self, path: str, cost: Callable[[str], float]) -> float:
+        wanting, (seconds, at) = self._wanted[path], self._queues.get((path, cost), (0.0, -1))
         if at < 0 or self.ends - at > len(wanting) // 64:  # else every end would have a long queue added up again
-            seconds = sum(map(self.cost, wanting)) if len(wanting) > 1 else 0.0
-            self._queues[path] = seconds, self.ends
+            seconds = sum(map(cost, wanting)) if len(wanting) > 1 else 0.0
+            self._queues[path, cost] = seconds, self.ends
         return seconds
 
     def _priors(self) -> dict[str, float]:

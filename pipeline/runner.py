@@ -30,6 +30,8 @@ from pipeline.running import Running
 from pipeline.selection import closure
 from pipeline.signals import INTERRUPTED, Signals
 
+# Options without which the same tasks would be up to date.
+_BESIDE = {"num_process", "par_type", "reporter", "outfile", "verbosity", "failure_verbosity", "continue", "always"}
 UNREAD = 128 + signal.SIGPIPE  # what a shell says of a program whose reader went away
 
 
@@ -42,6 +44,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         # `-n 0` is doit's default as well: only the parser knows whether somebody said it.
         self._n_given = "num_process" in params._non_default_keys
         self._reporter_given = "reporter" in params._non_default_keys
+        self._plain = set(params._non_default_keys) <= _BESIDE and not self.opt_vals
         status: int = super().execute(params, args)
         return status
 
@@ -88,7 +91,7 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         words = None if self.sel_default_tasks else tuple(self.sel_tasks)
         scopes = tuple(dict.fromkeys(scope for task in selected if (scope := meta(task, "scope"))))
         names = tuple(task.name for task in selected)
-        info = RunInfo(_run_id(), lanes, names, scopes, always, clock.now(), words)
+        info = RunInfo(_run_id(), lanes, names, scopes, always, clock.now(), words, self._plain)
         inbox: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
         with _told_plainly(), Signals(lambda: inbox.put(None)) as signals, contextlib.ExitStack() as stack:
             try:
@@ -118,7 +121,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
                 result = lanes_runner.run_all(self.control.task_dispatcher())
             finally:
                 with process.tidying():
-                    status, summary = host.close(result, signals.hit)
+                    alone = lanes_runner is not None and lanes_runner.alone
+                    status, summary = host.close(result, signals.hit, alone)
                 status = INTERRUPTED if signals.hit else max(result, status)
                 watching.close()
                 if lanes_runner:

@@ -46,7 +46,6 @@ class Running:
     start: schedule.Start
     members: Sequence[Waiting]
     slot: Slot
-    thread: threading.Thread = attrs.field(init=False)
     started: float = 0.0
     ended: float = 0.0
     spent: Account = attrs.field(factory=Account)
@@ -63,7 +62,7 @@ class Running:
         """What the span of time was made of, told once for a set."""
         return self.spent.fields if member is self.members[0] else {}
 
-    def work(self, inbox: queue.SimpleQueue[Running | None]) -> None:
+    def work(self) -> None:
         steps = [each.task.actions[0] for each in self.members]
         leg = self.members[0].leg  # of a batch all have one performer
         performer = leg.performer if leg else steps[0].performer
@@ -79,4 +78,34 @@ class Running:
                 if isinstance(error, Refusal) or in_the_way(error):
                     self.error = TaskFailed(f"{names}: {error}")
         self.ended = clock.now()
-        inbox.put(self)
+
+
+class Crew:
+    """The threads that work: as many as there was ever work for at once, each for one set of tasks after another."""
+
+    def __init__(self, inbox: queue.SimpleQueue[Running | None]) -> None:
+        self._inbox = inbox
+        self._idle: list[queue.SimpleQueue[Running | None]] = []
+        self._all: list[tuple[threading.Thread, queue.SimpleQueue[Running | None]]] = []
+
+    def begin(self, running: Running) -> None:
+        if not self._idle:
+            todo: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+            thread = threading.Thread(target=self._work, args=(todo,), name=f"worker {len(self._all) + 1}")
+            thread.start()
+            self._all.append((thread, todo))
+            self._idle.append(todo)
+        self._idle.pop().put(running)
+
+    def _work(self, todo: queue.SimpleQueue[Running | None]) -> None:
+        while (running := todo.get()) is not None:
+            running.work()
+            self._idle.append(todo)
+            self._inbox.put(running)
+
+    def dismiss(self) -> None:
+        """Wait until nobody works any more."""
+        for _, todo in self._all:
+            todo.put(None)
+        for thread, _ in self._all:
+            thread.join()

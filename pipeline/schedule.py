@@ -256,7 +256,7 @@ class _Queue:
         self.new.clear()
 
     def _item(self, task: Ready, priorities: Priorities) -> tuple[float, int, int, Ready]:
-        return priorities.of(task.name), -task.order, -next(self.count), task
+        return priorities.rank(task.name), -task.order, -next(self.count), task
 
 
 def startable(

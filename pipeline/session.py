@@ -12,27 +12,31 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
+import orjson
 
-from pipeline import clock, filescopes, heartbeat, ledger, patterns, process, sandbox, unchanged
+from pipeline import clock, heartbeat, ledger, process, sandbox
 from pipeline.action import Refusal
-from pipeline.agenttasks import Order
-from pipeline.conditions import Judged
 from pipeline.contents import Holdings, Place
-from pipeline.drafts import Draft
-from pipeline.engines import Engine, EngineError, get_engine
+from pipeline.filescopes import targets
 from pipeline.host import RunInfo, Slot
-from pipeline.landing import Landing, Refused, landing_branch
-from pipeline.measuring import Measuring
 from pipeline.model import Plan, Scope, Task
+from pipeline.noting import Noting
 from pipeline.owning import Owning
 from pipeline.results import BESIDE, Dropped, Outcome, dump, find, write_bytes
-from pipeline.sameness import Sameness
 from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, file_name
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
+
+if TYPE_CHECKING:  # what a run of declared tasks alone has no use for is loaded where it is used
+    from pipeline.agenttasks import Order
+    from pipeline.conditions import Judged
+    from pipeline.engines import Engine
+    from pipeline.landing import Landing
+    from pipeline.measuring import Measuring
+    from pipeline.reached import Narrowed
 
 WORTH_A_WAIT = 64 << 20  # bytes; what takes less asks for no memory
 LANDING = "landing"  # the worktree that commits are made in
@@ -62,8 +66,10 @@ class Session:
     """Made when tasks.yaml is loaded; opened and closed by the runner."""
 
     def __init__(
-        self, plan: Plan, notes: Callable[[Session], list[str]], close: Callable[[Session, int, bool], tuple[int, str]]
-    ) -> None:
+        self, plan: Plan, notes: Callable[[Session], list[str]], close: Callable[[Session, int, bool], tuple[int, str]],
+        narrowed: Narrowed | None = None,
+    ) -> None:  # fmt: skip
+        """narrowed: `plan` has those tasks alone that changed files reach."""
         self.plan = plan
         self.home = Path(plan.path).parent / "cache"
         self.pools = plan.pools
@@ -71,6 +77,7 @@ class Session:
         self.events: list[Mapping[str, Any]] = []  # of this run
         self.stopped: dict[str, tuple[Outcome, str]] = {}  # program -> why no call of it does any more in this run
         self._notes, self._close = notes, close
+        self.noting = Noting(self, narrowed)
         self._stack = contextlib.ExitStack()
         self._lock = threading.RLock()
         self._worktrees: Worktrees | None = None  # while it is open
@@ -86,6 +93,8 @@ class Session:
 
     @functools.cached_property
     def engine(self) -> Engine:
+        from pipeline.engines import get_engine
+
         return get_engine(self.plan.engine)
 
     @functools.cached_property
@@ -98,6 +107,9 @@ class Session:
 
     @functools.cached_property
     def measuring(self) -> Measuring:
+        from pipeline.measuring import Measuring
+        from pipeline.sameness import Sameness
+
         since = 0.0 if self.plan.engine.max_age is None else time.time() - self.plan.engine.max_age
         cache, sameness = ActionCache(self.places.cache / "actions"), Sameness(self.repository, self.engine)
         return Measuring(self.engine, cache, sameness, since)
@@ -113,6 +125,8 @@ class Session:
     @functools.cached_property
     def engine_version(self) -> str | None:
         """The engine's name and version; None where it is not installed."""
+        from pipeline.engines import EngineError
+
         try:
             return f"{self.engine.name} {self.engine.version(Path(self.plan.root))}"
         except EngineError:
@@ -155,10 +169,14 @@ class Session:
     @functools.cached_property
     def _landing_branch(self) -> tuple[str, str]:
         """Raises Refused."""
+        from pipeline.landing import landing_branch
+
         return landing_branch(self.repository, self.plan.land.branch)
 
     @functools.cached_property
     def _landing(self) -> Landing:
+        from pipeline.landing import Landing
+
         return Landing(
             self.repository, *self._landing_branch, self.proofs, self.engine, lambda: self.worktree(LANDING),
             self.plan.scopes, self.plan.land.proof_runs, self.plan.land.time_limit, self.snapshot.uncommitted,
@@ -191,6 +209,8 @@ class Session:
     @functools.cached_property
     def order(self) -> Order:
         """The tasks of agents, and what each of them waits for."""
+        from pipeline.agenttasks import Order
+
         return Order(self.plan.changes)
 
     @functools.cached_property
@@ -199,9 +219,14 @@ class Session:
 
     @functools.cached_property
     def holdings(self) -> Holdings:
-        made = filescopes.targets(self.plan.commands)
+        made = targets(self.plan.commands)
         kept = {t.name: [each for each in t.writes if each not in made[t.name]] for t in self.plan.commands}
         return Holdings(self.home / "held.json", self.place, kept)
+
+    @functools.cached_property
+    def environment(self) -> Mapping[str, str]:
+        """Of declared tasks."""
+        return process.environment()
 
     @property
     def watch(self) -> Watch:
@@ -306,28 +331,41 @@ class Session:
             self._find_agents(info.selected)
             # Whatever this run does: what dead runs left is removed here.
             home = self.places.cache / "worktrees" / digest(str(self.repository.common))[:16]  # MSBuild reads %2F as /
-            worktrees = Worktrees(self.repository, home, info.run, self.engine.links, self.engine.outputs)
+            judged = self.plan.scopes or self.plan.changes  # in worktrees
+            names = (self.engine.links, self.engine.outputs) if judged else ((), ())
+            worktrees = Worktrees(self.repository, home, info.run, *names)
             self._worktrees = self._stack.enter_context(worktrees.opened())
             if info.scopes:
                 self.engine.check(Path(self.plan.root), bool(self.plan.engine.needs))
-            if not self.plan.engine.needs:
+            if judged and not self.plan.engine.needs:
                 _ = self.snapshot  # what git cannot take is said before anything runs
             self.tell(
                 "run-started", at=info.started, lanes=dict(info.lanes.capacity), serial=info.lanes.serial,
-                selected=len(info.selected), scopes=info.scopes, orphans_ended=ended, calls_waited_for=waited,
-                took_over=dead and dead.get("run"), sandbox=sandbox.missing() or "enforced", since=self.plan.since,
+                selected=len(info.selected) + len(self.noting.others), scopes=info.scopes,
+                orphans_ended=ended, calls_waited_for=waited, took_over=dead and dead.get("run"),
+                sandbox=sandbox.missing() or "enforced", since=self.plan.since,
             )  # fmt: skip
+            if self.noting.others:
+                self.tell("carried", tasks=self.noting.others)
+            self.noting.begin()
         except BaseException as error:  # Ctrl-C too
             self._stack.close()
             if isinstance(error, OSError):
                 place = error.filename or self.home
                 raise Refusal(f"{place}: {error.strerror or error}") from None
+            from pipeline.engines import EngineError
+            from pipeline.landing import Refused
+
             if isinstance(error, GitError | Refused | EngineError):
                 raise Refusal(str(error)) from None
             raise
 
     def _find_agents(self, selected: Iterable[str]) -> None:
         """Raises Refusal where a draft is due and its agent is not installed."""
+        if not self.plan.changes:
+            return
+        from pipeline.drafts import Draft
+
         for task in self.plan.changes if not {"draft"}.isdisjoint(s.partition(":")[0] for s in selected) else ():
             drafted = find(self.task_target(task.name, "draft.json"), Draft)
             if f"draft:{task.name}" not in selected or (drafted and drafted.outcome is Outcome.OK) or not task.agent:
@@ -336,13 +374,17 @@ class Session:
             if not ((Path(self.plan.root) / program).exists() if "/" in program else process.find(program)):
                 raise Refusal(f"{self.plan.path}: task {task.name}: agent: {program} is not installed: put it on PATH")
 
-    def notes(self) -> list[str]:
-        return self._notes(self)
+    def notes(self) -> Sequence[str]:
+        return self.noting.told(lambda: self._notes(self))
 
     @functools.cached_property
     def _durations(self) -> dict[str, list[float]]:
         """Task -> seconds of its last few attempts."""
-        return find(self.home / "durations.json", dict[str, list[float]]) or {}
+        with contextlib.suppress(OSError, ValueError):  # as many as there are tasks: not through cattrs
+            known = orjson.loads((self.home / "durations.json").read_bytes())
+            if isinstance(known, dict) and all(isinstance(seconds, list) for seconds in known.values()):
+                return known
+        return {}
 
     @functools.cached_property
     def _peaks(self) -> dict[str, int]:
@@ -363,43 +405,16 @@ class Session:
             seconds = max(0.0, (e["ended"] - e["started"]) * e["share"] - e.get("waited", 0.0))
             self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]
         if ran:
-            dump(self.home / "durations.json", self._durations)
+            write_bytes(self.home / "durations.json", orjson.dumps(self._durations, option=orjson.OPT_SORT_KEYS))
         attempts = (e for e in self.events if e["event"] == "attempt" and e["kind"] == "task")
         took = {e["task"]: e["peak_bytes"] for e in attempts if e.get("peak_bytes")}
         large = {task: peak for task, peak in {**self._peaks, **took}.items() if peak >= WORTH_A_WAIT}
         if large != self._peaks:
             dump(self.home / "peaks.json", large)
 
-    def _remember(self, text: str) -> None:
-        """Where this run had nothing to do: what it looked at, so that the next may see that it is as it was."""
-        attempts = [e for e in self.events if e["event"] == "attempt"]
-        ages = self.plan.engine.max_age is not None or self.plan.changes
-        if ages or not self.info or self.info.always or any(e["outcome"] != "cached" for e in attempts):
-            return
-        said = f"{len(attempts)} tasks are up to date: nothing has changed since they were last looked at\n{text}"
-        self._keep(unchanged.RUN, self.info.words, said)
-
     def listed(self, said: str) -> None:
         """`doit list` has said that, of this plan as it is."""
-        self._keep(unchanged.LIST, None, said)
-
-    def _keep(self, name: str, words: Sequence[str] | None, said: str) -> None:
-        plan, root = self.plan, Path(self.plan.root)
-        paths = [each for task in plan.tasks for each in (*task.reads, *task.writes)]
-        if plan.since or not all(map(filescopes.is_file, paths)):
-            return  # a file that is new in a directory would not be seen
-        declared = [f"{root}/{patterns.lock(each)}" for each in paths]
-        files_only = not (plan.scopes or plan.changes or plan.lints or plan.compose or plan.engine.config)
-        with contextlib.suppress(OSError, EngineError, GitError):  # then the next run looks at everything again
-            if not unchanged.only_ours(Path(plan.path).with_name("dodo.py")):
-                return
-            if files_only:  # and the branch that is checked out, which no plan may land on
-                declared += [f"{self.repository.index.parent}/HEAD"]
-            elif self._snapshot.tree != self._snapshot.head:
-                return  # git's status of an edited file does not tell one edit of it from the next
-            else:
-                declared += map(str, self.engine.installed(root))
-            unchanged.remember(self.home, root, words, declared, said, name=name, git=not files_only)
+        self.noting.listed(said)
 
     def tell(self, event: str, **fields: Any) -> None:
         """An event: to those who ask how this run went, and to the ledger."""
@@ -480,12 +495,11 @@ class Session:
                 reason=d.reason.split("\n")[0],
             )  # fmt: skip
 
-    def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+    def close(self, result: int, interrupted: bool, alone: bool) -> tuple[int, str]:
         try:
             self._learn()
             status, text = self._close(self, result, interrupted)
-            if status == 0 and not interrupted:
-                self._remember(text)
+            self.noting.end(text, status == 0 and not interrupted, alone)
             self.tell("run-ended", at=clock.now(), status=status, interrupted=interrupted)
             if "measuring" in self.__dict__:
                 self.measuring.cache.shrink()
@@ -493,6 +507,7 @@ class Session:
         finally:
             self.owning.settle()
             self._stack.close()
+            self.ledger.close()
 
 
 def _is_call(event: Mapping[str, Any], scope: str, round_: int) -> bool:

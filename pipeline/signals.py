@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-import psutil
-
 from pipeline import process
 
 INTERRUPTED = 130  # exit status
@@ -73,6 +71,8 @@ class Signals:
 
 def end_own_children() -> None:
     """End what an ordinary doit action started: it is in our session, and SIGTERM to us alone does not reach it."""
+    import psutil
+
     ours = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error, ProcessLookupError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,9 @@ def _sound(database: Path) -> bool:
         return False
 
 
+_MOST = 500  # names in one question
+
+
 class State:
     """With the backend sqlite3 each task is committed as it starts and as it ends; with others as doit does it."""
 
@@ -60,13 +63,25 @@ class State:
             # sqlite's defaults and 40 µs so; a power cut may take the last ones, never the database.
             self._backend._conn.execute("PRAGMA journal_mode=WAL")
             self._backend._conn.execute("PRAGMA synchronous=NORMAL")
-            self._read_ahead(set(names))
+            self._version = self._data_version()
+            self._read_ahead(list(names))
 
-    def _read_ahead(self, names: set[str]) -> None:
+    def _read_ahead(self, names: Sequence[str]) -> None:
         """doit asks for one row a task: a third of the time of a run with nothing to do."""
-        rows = self._backend._conn.execute("select task_id, cast(task_data as text) as text from doit").fetchall()
-        found = {row["task_id"]: self._backend.codec.decode(row["text"]) for row in rows if row["task_id"] in names}
-        self._backend._cache.update(found)
+        for start in range(0, len(names), _MOST):
+            some = names[start : start + _MOST]
+            self._backend._cache.update((name, {}) for name in some)  # else doit asks for each that has no row
+            these = ",".join("?" * len(some))
+            asked = f"select task_id, cast(task_data as text) as text from doit where task_id in ({these})"
+            for row in self._backend._conn.execute(asked, some):
+                self._backend._cache[row["task_id"]] = self._backend.codec.decode(row["text"])
+
+    def alone(self) -> bool:
+        """Has nobody else written in the database since it was read? A `doit forget`, for one. Before it is closed."""
+        return self._durable and self._version == self._data_version()
+
+    def _data_version(self) -> object:
+        return self._backend._conn.execute("pragma data_version").fetchone()["data_version"]
 
     def begin(self, task: Any) -> None:
         """The task starts: remember its inputs as they are now, and forget, durably, that it ever succeeded.
@@ -81,8 +96,9 @@ class State:
                 before = self._manager._get(task.name, path) if known else None
                 state = self._manager.checker.get_state(path, before)  # None: as before
                 inputs[path] = before if state is None else state
-        self._manager.remove_success(task)
-        self.commit()
+        if not self._durable or self._backend._cache.get(task.name) != {}:
+            self._manager.remove_success(task)
+            self.commit()
 
     def save(self, task: Any) -> BaseFail | None:
         """The task succeeded, unless this says otherwise."""

@@ -6,21 +6,20 @@ are relative to the folder of tasks.yaml, where doit runs.
 
 from __future__ import annotations
 
-import contextlib
-import posixpath
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doit.tools import config_changed
 
-from pipeline import filescopes, freshness, patterns, reports
+from pipeline import declared, freshness, reports
 from pipeline.action import Step
 from pipeline.choice import of_scope
+from pipeline.declared import told_of_loss
 from pipeline.freshness import Asked
-from pipeline.host import Attempt, CannotGoOn, Performer, Slot
+from pipeline.host import Attempt, Performer, Slot
 from pipeline.model import GATE, GENERATION, LOOK, VALIDATION, Scope, Task
-from pipeline.results import Candidates, converter
+from pipeline.results import Candidates
 from pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -32,9 +31,8 @@ Dict = dict[str, Any]
 def tasks(session: Session) -> Iterator[Dict]:
     """All tasks of the plan, in the order in which doit lists and, without -n, runs them."""
     make = _Maker(session)
-    yield from make.declared()
-    for kind, doc in _GROUPS:
-        yield {"basename": kind, "name": None, "doc": doc}
+    yield from declared.tasks(session)
+    yield from declared.groups()
     for scope in session.plan.scopes:
         yield from make.of_scope(scope)
     if session.plan.changes:
@@ -47,27 +45,6 @@ _CHANGE_GROUPS = (
     ("draft", "let agents draft changes, each in a worktree of its own"),
     ("check", "judge the drafts on HEAD and what has landed"),
 )
-_GROUPS = (
-    ("mutate", "measure, search, generate, prove and land every scope"),
-    ("baseline", "measure every scope, and audit its survivors"),
-    ("search", "look for tests without a model: those proved earlier, then the embedded generators'"),
-    ("generate", "ask the models for tests that kill what is left"),
-    ("validate", "prove candidates"),
-    ("land", "put proved tests on the landing branch"),
-    ("confirm", "let the engine measure what has landed"),
-)
-
-
-@contextlib.contextmanager
-def told_of_loss(session: Session) -> Iterator[None]:
-    """A file of ours that somebody removes while it is needed is nobody's fault in the code."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        gone = Path(str(error.filename))
-        if not any(gone.is_relative_to(place) for place in (session.home, session.places.cache, session.places.data)):
-            raise
-        raise CannotGoOn(f"{gone} is gone: something removed it while the run needed it; run again") from None
 
 
 class _Maker:
@@ -87,17 +64,6 @@ class _Maker:
                 return getattr(Steps(self.session), kind)(keys, slot)  # type: ignore[no-any-return]
 
         return self._performers.setdefault(kind, perform)
-
-    def declared(self) -> Iterator[Dict]:
-        def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
-            from pipeline.commands import Commands
-
-            with told_of_loss(self.session):
-                return Commands(self.session).perform(keys, slot)
-
-        made = filescopes.targets(self.plan.commands)
-        for task in self.plan.commands:
-            yield self._declared(task, made[task.name], perform)
 
     def changes(self) -> Iterator[Dict]:
         def performer(kind: str) -> Performer:
@@ -203,34 +169,6 @@ class _Maker:
             "meta": {"pool": VALIDATION if by == "tool" else LOOK, "kind": "look", "after": "land"},
         }  # fmt: skip
 
-    def _declared(self, task: Task, made: Sequence[str], performer: Performer) -> Dict:
-        locks = filescopes.locks(task)
-        files = [each for each in task.reads if filescopes.is_file(each)]
-        more = [each for each in task.reads if not filescopes.is_file(each)]
-        uptodate: list[Any] = []
-        if task.reads:  # without any, it runs every time
-            said = {"run": list(task.run), "env": dict(task.env), "reads": list(task.reads)}
-            said |= {"check": converter.unstructure(task.check)} if task.check else {}
-            uptodate = [config_changed(said), freshness.Left(self.session, task.name)]
-        if more:
-            uptodate.append(freshness.Read(self.session, more))
-        return {
-            "basename": task.name,
-            "doc": task.doc or f"run {task.run[0]}",
-            "actions": [Step(self.session, task.name, performer)],
-            "file_dep": [self._path(patterns.lock(each)) for each in files],
-            "targets": [self._path(patterns.lock(each)) for each in made],
-            "task_dep": list(task.needs),
-            "uptodate": uptodate,
-            "meta": {
-                "pool": task.pool, "kind": "task", "scope": None, "run": list(task.run),
-                "reads": sorted(map(self._absolute, locks.reads)),
-                # Who waits for a lock that another task of this run holds takes no slot meanwhile.
-                "writes": sorted([*map(self._absolute, locks.writes), *_locks(task)]),
-                **({"memory": task.memory} if task.memory else {}),
-            },
-        }  # fmt: skip
-
     def of_scope(self, scope: Scope) -> Iterator[Dict]:
         name, last = scope.name, self.plan.generate.last_round
         files = ", ".join(scope.mutate) if len(scope.mutate) <= 3 else f"{len(scope.mutate)} files"
@@ -322,24 +260,3 @@ class _Maker:
 
     def _task_target(self, task: Task, name: str) -> str:
         return str(self.session.task_target(task.name, name).relative_to(Path(self.plan.path).parent))
-
-    def _absolute(self, path: str) -> str:
-        return self._under(path)
-
-    def _path(self, path: str) -> str:
-        """A project file as doit sees it."""
-        absolute = self._under(path)
-        home = f"{posixpath.dirname(self.plan.path)}/"
-        return absolute[len(home) :] if absolute.startswith(home) else absolute
-
-    def _under(self, path: str) -> str:
-        """As Path spells it, for a plan that names fifty thousand."""
-        plain = path and not path.startswith(("/", "./")) and "//" not in path and "/./" not in path
-        if plain and not path.endswith(("/", "/.")) and path != ".":
-            return f"{self.plan.root.rstrip('/')}/{path}"
-        return str(Path(self.plan.root) / path)
-
-
-def _locks(task: Task) -> list[str]:
-    """The lock over the machine, by a name that no path has: all of those are absolute."""
-    return [f"lock:{task.owns.lock}"] if task.owns and task.owns.lock else []

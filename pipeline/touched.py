@@ -36,10 +36,10 @@ class Touched:
         of, unless it is one too."""
         self._folders = folders
         self._file = -1
-        self._paths: dict[int, Path] = {}
+        self._paths: dict[int, str] = {}  # of folders
         self._begun = 0
 
-    def since(self) -> frozenset[Path] | None:
+    def since(self) -> frozenset[str] | None:
         """What was made, changed or removed since the last call; None: nobody knows, anything may have been.
 
         After None what comes next is told: the folders are under watch before this returns.
@@ -78,15 +78,16 @@ class Touched:
                 continue
             if number < 0 or len(self._paths) >= _MOST:  # the user's share of watches is used up
                 raise Unwatchable
-            self._paths[number] = folder
+            self._paths[number] = os.fspath(folder)
 
-    def _read(self) -> frozenset[Path] | None:
-        found: set[Path] = set()
+    def _read(self) -> frozenset[str] | None:
+        found: set[tuple[int, bytes]] = set()
         while True:
             try:
                 said = os.read(self._file, _LARGEST)
             except BlockingIOError:
-                return frozenset(found)
+                there = ((self._paths.get(number), name) for number, name in found)
+                return frozenset(f"{folder}/{os.fsdecode(name)}" for folder, name in there if folder is not None)
             at = 0
             while at < len(said):
                 number, mask, _, length = _EVENT.unpack_from(said, at)
@@ -94,8 +95,8 @@ class Touched:
                 at += _EVENT.size + length
                 if mask & (_OVERFLOW | _IGNORED | _IS_DIR | _DELETE_SELF | _MOVE_SELF) and not _of_itself(mask):
                     return None  # there may be other folders now
-                if name and number in self._paths:
-                    found.add(self._paths[number] / os.fsdecode(name))
+                if name:
+                    found.add((number, name))
 
 
 _GONE = (2, 20)  # ENOENT, ENOTDIR: between being listed and being watched

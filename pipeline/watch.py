@@ -47,6 +47,7 @@ class Watch:
     def __init__(self, repository: Repository, ours: Sequence[Path]) -> None:
         """ours: folders in which we ourselves write while tasks run."""
         self._repository, self._ours = repository, [f"{folder}/" for folder in ours]
+        self._inside = f"{repository.top}/"
         self._lock = threading.Lock()
         self._running: dict[str, _Watched] = {}
         self._last: _Status | None = None  # git's last answer
@@ -89,7 +90,8 @@ class Watch:
         relative to the top."""
         if not self._running:
             return []
-        there = [posixpath.relpath(path, self._repository.prefix or ".") for path in paths]
+        prefix = self._repository.prefix
+        there = [posixpath.relpath(path, prefix) for path in paths] if prefix else list(paths)
         return [path for path in there if not any(w.may_write(path) for w in self._running.values())]
 
     def _since(self) -> frozenset[str] | None:
@@ -97,13 +99,11 @@ class Watch:
         touched = self._touched.since()
         if touched is None:
             return None
-        found = set()
-        for path in touched:
-            if not path.is_relative_to(self._repository.top) or path.name in _JUDGES:
-                self._touched.close()
-                return None  # a branch may have moved, or other folders be ignored
-            found.add(path.relative_to(self._repository.top).as_posix())
-        return frozenset(found)
+        inside = self._inside
+        if any(not path.startswith(inside) or path.endswith(_JUDGES) for path in touched):
+            self._touched.close()
+            return None  # a branch may have moved, or other folders be ignored
+        return frozenset(path[len(inside) :] for path in touched)
 
     def _folders(self) -> Iterator[Path]:
         """All in which git would see a change, and those in which it keeps branches."""
@@ -158,7 +158,7 @@ class Watch:
         return status.st_mode, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-_JUDGES = (".gitignore", ".gitattributes", ".gitmodules")
+_JUDGES = ("/.gitignore", "/.gitattributes", "/.gitmodules")
 _FIELDS = {"1": 7, "u": 9, "?": 0}  # git-status(1), porcelain format version 2: fields between the kind and the path
 
 

@@ -226,7 +226,7 @@ class Place:
                 if name == names[0]:
                     between()
         finally:
-            session.close(0, False)
+            session.close(0, False, True)
         return landed
 
     @contextlib.contextmanager

@@ -21,11 +21,11 @@ import pytest
 from conftest import PLAN, World
 
 from pipeline import config, process, reports
+from pipeline.declared import told_of_loss
 from pipeline.host import CannotGoOn, RunInfo
 from pipeline.results import write_bytes
 from pipeline.schedule import lanes
 from pipeline.session import Session
-from pipeline.tasks import told_of_loss
 
 SCOPES = ("src/cart.js", "src/label.js", "src/price.js")
 DOIT = f"{sys.executable} -m doit"
@@ -267,4 +267,4 @@ def test_a_models_program_runs_in_an_empty_folder_below_no_instructions(
         with session.empty_folder() as folder:
             assert not Path(folder).is_relative_to(world.home.parent)
     finally:
-        session.close(0, False)
+        session.close(0, False, True)

@@ -74,7 +74,7 @@ class Lab:
         json.dumps(event)
         self.events.append(event)
 
-    def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+    def close(self, result: int, interrupted: bool, alone: bool) -> tuple[int, str]:
         self.closed.append((result, interrupted))
         return self.status, "all told"
 
@@ -841,7 +841,7 @@ DODO = """
         def began(self, event): pass
         def record(self, event):
             with open("events", "a") as file: file.write(json.dumps(event) + "\\n")
-        def close(self, result, interrupted): return result, f"closed, interrupted: {interrupted}"
+        def close(self, result, interrupted, alone): return result, f"closed, interrupted: {interrupted}"
 
     def perform(keys, slot):
         [key] = keys
@@ -968,11 +968,11 @@ def test_a_signal_while_a_task_is_judged_ends_the_run_without_a_traceback(lab: L
 
 def test_a_signal_while_the_host_tidies_up_lets_it(lab: Lab) -> None:
     class Tidying(Lab):
-        def close(self, result: int, interrupted: bool) -> tuple[int, str]:
+        def close(self, result: int, interrupted: bool, alone: bool) -> tuple[int, str]:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0.3)
             assert process.run(["sleep", "0.3"], cwd=Path.cwd()).ok
-            return super().close(result, interrupted)
+            return super().close(result, interrupted, alone)
 
     tidying = Tidying(lab.capsys)
     status, out = tidying.doit([tidying.task("a")], "-n", "2")

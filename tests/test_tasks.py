@@ -52,7 +52,8 @@ def task(name: str, run: str | list[str], **fields: Any) -> dict[str, Any]:
 
 
 def outcomes(world: World) -> dict[str, str]:
-    return {event["task"]: event["outcome"] for event in world.events()}
+    carried = (name for event in world.events("carried") for name in event["tasks"])
+    return {**dict.fromkeys(carried, "cached"), **{event["task"]: event["outcome"] for event in world.events()}}
 
 
 def run(world: World, *names: str, n: int = 2, code: int = 0, options: tuple[str, ...] = ()) -> dict[str, str]:

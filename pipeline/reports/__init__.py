@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
-from doit import runner
 from doit.exceptions import TaskFailed
 
 from pipeline import clock
 from pipeline.action import Step
+from pipeline.host import Attempt, Performer, Slot
 from pipeline.model import VALIDATION
-from pipeline.reports import asked, changes, endings, lints, plan, proofs, summary
 from pipeline.reports.past import Past, no_collection
 from pipeline.session import Session
 from pipeline.signals import INTERRUPTED
@@ -21,6 +20,9 @@ from pipeline.signals import INTERRUPTED
 
 def tasks(session: Session) -> Iterator[dict[str, Any]]:
     """The reports as doit tasks. They read targets and ledger, and take no slot and no lock; `prove` takes both."""
+    from pipeline.reports import asked, plan
+
+    linters = [each.name for each in session.plan.lints]
 
     def report(
         check: bool, json: bool, markdown: bool, junit: bool, elements: bool, since: str, what_if: bool
@@ -65,7 +67,7 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     yield {
         "basename": "prove",
         "doc": "check every landed test again from its stored proof; SCOPE...: of these scopes only",
-        "actions": [Step(session, "prove", proofs.performer(session), words=session.scopes)],
+        "actions": [Step(session, "prove", _performer(session, "proofs"), words=session.scopes)],
         "pos_arg": "scopes",
         "verbosity": 2,
         "meta": {"pool": VALIDATION, "kind": "prove"},
@@ -73,14 +75,12 @@ def tasks(session: Session) -> Iterator[dict[str, Any]]:
     yield {
         "basename": "lint",
         "doc": "hold what linters find against their baselines; NAME...: of these alone; --accept: all of it is known",
-        "actions": [
-            Step(session, "lint", lints.performer(session), [each.name for each in session.plan.lints], [lints.ACCEPT])
-        ],
+        "actions": [Step(session, "lint", _performer(session, "lints"), linters, [asked.ACCEPT])],
         "pos_arg": "linters",
         "params": [
             {
-                "name": lints.ACCEPT,
-                "long": lints.ACCEPT,
+                "name": asked.ACCEPT,
+                "long": asked.ACCEPT,
                 "type": bool,
                 "default": False,
                 "help": "write the baselines anew: what is found now is known from now on",
@@ -100,6 +100,17 @@ def _ended(status: int) -> TaskFailed | None:
     return TaskFailed("", report=False) if status else None
 
 
+def _performer(session: Session, module: str) -> Performer:
+    """That of a module, which is loaded when there is work for it."""
+
+    def perform(keys: Sequence[Hashable], slot: Slot) -> Mapping[Hashable, Attempt]:
+        found = importlib.import_module(f"pipeline.reports.{module}")
+        made: Performer = found.performer(session)
+        return made(keys, slot)
+
+    return perform
+
+
 def notes(session: Session) -> list[str]:
     """What people are told before a run starts."""
     from pipeline.reports.plan.answer import notes
@@ -109,25 +120,18 @@ def notes(session: Session) -> list[str]:
 
 def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
     """The end of a run: the exit status, folded from the outcomes of all scopes selected, and the summary."""
-    scopes = summary.outcomes_of_run(session, interrupted)
-    tasks = changes.outcomes_of_run(session, interrupted)
-    outcomes = [*scopes, *tasks]
-    for o in outcomes:
-        after = attrs.asdict(o.after) if o.after else None
-        session.tell("ending", scope=o.scope, ending=o.ending, why=o.why, after=after)
-    taken_on = session.info.scopes if session.info else ()
-    wrong = endings.unended(taken_on, [o.scope for o in outcomes])
-    selected = session.info.selected if session.info else ()
-    looks, owed = changes.looks(session, selected)
-    someone = owed or any(o.needs_a_person for o in outcomes)
-    status = max(result, 1 if someone else 0, runner.ERROR if wrong else 0)
+    status, told = result, None
+    wrong: Sequence[str] = ()
+    if session.plan.scopes or session.plan.changes:
+        from pipeline.reports import closing
+
+        status, told, wrong = closing.outcomes(session, result, interrupted)
     run = session.info.run if session.info else ""
     exits = INTERRUPTED if interrupted else status
     ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": exits, "interrupted": interrupted}
     past = Past(session, ended)
     with no_collection():
-        said = [changes.text_of_all(session, past, scopes, tasks)] if outcomes else []
-        said += looks if not tasks and any(name.startswith("look:") for name in selected) else []
+        said = told(past) if told else []
         if session.info and any(e["event"] == "attempt" and e["lane"] is not None for e in session.events):
             from pipeline.reports import page
 

@@ -9,6 +9,8 @@ import attrs
 
 FORMS = ("json", "markdown", "junit", "elements")  # documents: one of them at a time
 
+ACCEPT = "accept"  # the flag of `lint`
+
 
 @attrs.frozen
 class Asked:

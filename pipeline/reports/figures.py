@@ -232,7 +232,7 @@ def _verdict(events: ByEvent, found: Timeline, replayed: bool) -> Verdict:
     work = work_of(events, found)
     took = max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds)
     bound, by = replay.bound(work, found.lanes)
-    two = replayed and GENERATION in found.lanes
+    two = replayed and any(hold.lane == GENERATION for hold in found.holds)
     return Verdict(took, bound, by, replays(work, found.lanes) if two else {})
 
 

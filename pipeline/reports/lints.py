@@ -15,11 +15,10 @@ from pipeline.action import Refusal
 from pipeline.host import Attempt, Performer, Slot
 from pipeline.linting import Linted
 from pipeline.model import Lint
+from pipeline.reports.asked import ACCEPT
 from pipeline.results import Outcome, write_bytes
 from pipeline.session import Session
 from pipeline.worktree import GitError
-
-ACCEPT = "accept"
 
 
 def performer(session: Session) -> Performer:

@@ -7,12 +7,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import attrs
 import cattrs
 
-from pipeline.measuring import Baseline
 from pipeline.reports.tables import many
 from pipeline.reports.whole import LandedTest, Report, Scores
 from pipeline.results import Landed, Proofs, find
@@ -120,6 +118,8 @@ def as_junit(report: Report) -> str:
         for scope, rows in report.figures.scopes.items():
             seconds[scope] = sum(row.seconds for row in rows if row.sort in ("useful", "recovery", "rerun"))
     skipped = ("held", "not reached")
+    from xml.etree import ElementTree
+
     suite = ElementTree.Element(
         "testsuite", name="doit-mutate", tests=str(len(cases)),
         failures=str(sum(needed and ending not in skipped for *_, ending, _, needed in cases)),
@@ -148,10 +148,11 @@ def _xml(text: str) -> str:
 def elements(session: Session) -> dict[str, Any]:
     """All scopes as one report of mutation-testing-elements (schema version 2), with what landed tests kill as killed.
     https://github.com/stryker-mutator/mutation-testing-elements"""
+    from pipeline.measuring import Baseline
+
     files: dict[str, dict[str, Any]] = {}
     test_files: dict[str, dict[str, Any]] = {}
     root = Path(session.plan.root)
-    language = session.engine.language
     for scope in session.plan.scopes:
         baseline = find(session.target(scope.name, "baseline.json"), Baseline)
         landed = find(session.target(scope.name, "landed.json"), Landed)
@@ -166,7 +167,7 @@ def elements(session: Session) -> dict[str, Any]:
                     source = (root / m.file).read_text(encoding="utf-8", errors="replace")
                 except OSError:
                     source = ""
-                file = files[m.file] = {"language": language, "source": source, "mutants": []}
+                file = files[m.file] = {"language": session.engine.language, "source": source, "mutants": []}
             by = [f"{scope.write}: {title}" for title in killers.get(m.key, ())]
             file["mutants"].append(
                 {

@@ -15,7 +15,6 @@ from typing import Any
 import attrs
 import cattrs
 
-from pipeline.engines import EngineError
 from pipeline.holds import Hold, What
 from pipeline.reports import machine, times, whole
 from pipeline.reports.past import Past
@@ -56,6 +55,10 @@ def _shown(path: Path) -> str:
 
 def _bundle(session: Session) -> tuple[str, str]:
     """Stryker's mutant browser as text, and why it is not there: one of them is empty."""
+    if not session.plan.scopes:
+        return "", "there is nothing to browse"
+    from pipeline.engines import EngineError
+
     try:
         path = session.engine.tool(BROWSER, Path(session.plan.root))
         if path.suffix == ".dll":

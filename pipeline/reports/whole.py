@@ -3,23 +3,26 @@ forms that machines and browsers read (machine.py, page.py) are made of it, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
+import orjson
 
-from pipeline.equivalent import possibly_equivalent
-from pipeline.landing import Refused
+from pipeline import ledger
 from pipeline.ledger import ByEvent, Event
-from pipeline.measuring import Baseline
 from pipeline.model import Scope
-from pipeline.mutants import Mutant, Score, is_survivor
-from pipeline.reports import changes, figures, summary
+from pipeline.reports import figures
 from pipeline.reports.figures import Figures
 from pipeline.reports.past import Past, narrowed_by
-from pipeline.results import Candidates, Landed, Proofs, find
+from pipeline.results import Candidates, Landed, Proofs, find, write_bytes
 from pipeline.session import Session
 from pipeline.worktree import GitError
+
+if TYPE_CHECKING:  # a run of declared tasks alone has no use for it
+    from pipeline.mutants import Mutant, Score
+    from pipeline.reports.summary import ScopeOutcome
 
 
 @attrs.frozen
@@ -98,6 +101,9 @@ class TaskReport:
     needs_a_person: bool
 
 
+_FORMAT = 1  # of what is kept of a run
+
+
 @attrs.frozen
 class Run:
     """One run of the ledger."""
@@ -137,25 +143,39 @@ class Report:
 
 
 def of(session: Session, past: Past) -> Report:
-    outcomes = summary.all_outcomes(session)
-    scopes = tuple(_scope(session, scope, o) for scope, o in zip(session.plan.scopes, outcomes, strict=True))
-    tasks = tuple(TaskReport(o.scope, o.ending, o.why, o.needs_a_person) for o in changes.all_outcomes(session))
-    before, after = (summary.total(each) for each in ([o.before for o in outcomes], [o.after for o in outcomes]))
+    scopes: tuple[ScopeReport, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    before = after = None
+    if session.plan.scopes or session.plan.changes:
+        from pipeline.reports import changes, summary
+
+        outcomes = summary.all_outcomes(session)
+        scopes = tuple(_scope(session, scope, o) for scope, o in zip(session.plan.scopes, outcomes, strict=True))
+        tasks = tuple(TaskReport(o.scope, o.ending, o.why, o.needs_a_person) for o in changes.all_outcomes(session))
+        before, after = (summary.total(each) for each in ([o.before for o in outcomes], [o.after for o in outcomes]))
     return Report(
         1, _branch(session), Scores.of(before) if before else None, Scores.of(after) if after else None,
-        scopes, tasks, past.figures, tuple(runs(past.runs)),
+        scopes, tasks, past.figures, tuple(_runs_of(session, past)),
     )  # fmt: skip
 
 
 def _branch(session: Session) -> str:
-    """Its name, or how the plan spells it where there is none: no commit, no branch checked out."""
+    """Its name, or how the plan spells it where there is none: no commit, no branch checked out, nothing that lands."""
+    if not (session.plan.scopes or session.plan.changes):
+        return session.plan.land.branch
+    from pipeline.landing import Refused
+
     try:
         return session.landing_name
     except (Refused, GitError):
         return session.plan.land.branch
 
 
-def _scope(session: Session, scope: Scope, outcome: summary.ScopeOutcome) -> ScopeReport:
+def _scope(session: Session, scope: Scope, outcome: ScopeOutcome) -> ScopeReport:
+    from pipeline.equivalent import possibly_equivalent
+    from pipeline.measuring import Baseline
+    from pipeline.mutants import is_survivor
+
     def read(name: str, type_: type[Any]) -> Any:
         return find(session.target(scope.name, name), type_)
 
@@ -197,6 +217,25 @@ def _killed(mutant: Mutant, how: str) -> Killed:
     return Killed(mutant.file, mutant.line, mutant.mutator, mutant.original, mutant.replacement, how)
 
 
+def _runs_of(session: Session, past: Past) -> list[Run]:
+    """All of them. At the end of one, those before it are folded once and kept: a ledger grows without end."""
+    begun = session.ledger.begun
+    if session.info is None or begun is None:
+        return [*runs(past.runs)]
+    place, at = session.home / "runs.json", 0
+    known: list[Run] = []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        inode = session.ledger_path.stat().st_ino
+        kept = orjson.loads(place.read_bytes())
+        if kept["inode"] == inode and kept["at"] <= begun and kept["format"] == _FORMAT:
+            known, at = [Run(**each) for each in kept["runs"]], kept["at"]
+    known += runs(ledger.runs(ledger.events(session.ledger_path, at, begun)))
+    with contextlib.suppress(OSError):
+        said = {"inode": session.ledger_path.stat().st_ino, "at": begun, "format": _FORMAT}
+        write_bytes(place, orjson.dumps({**said, "runs": [attrs.asdict(run) for run in known]}))
+    return [*known, _run(session.info.run, past.last)]
+
+
 def runs(of_all: Mapping[str, ByEvent]) -> Iterator[Run]:
     return (_run(run, events) for run, events in of_all.items())
 
@@ -213,11 +252,19 @@ def _run(run: str, events: ByEvent) -> Run:
         more, paid = figures.paid(e), (e.get("tokens") or {}).get("cost")
         tokens = None if tokens is None or more is None else tokens + more
         cost = None if cost is None or paid is None else cost + paid
-    afters = [Score(**e["after"]) for e in endings if e.get("after")]
-    after = summary.total(afters) if len(afters) == len(endings) else None
+    landed, survivors, honest = _came_to(endings) if endings else (0, None, None)
     return Run(
         run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens,
-        cost,
-        sum(e["ending"] == summary.LANDED for e in endings) if ended else None,
-        after.survivors if after else None, after.honest if after else None,
+        cost, landed if ended else None, survivors, honest,
     )  # fmt: skip
+
+
+def _came_to(endings: Sequence[Event]) -> tuple[int, int | None, float | None]:
+    """How many landed; the survivors and the honest score of all together, where that was said."""
+    from pipeline.mutants import Score
+    from pipeline.reports import summary
+
+    afters = [Score(**e["after"]) for e in endings if e.get("after")]
+    after = summary.total(afters) if len(afters) == len(endings) else None
+    landed = sum(e["ending"] == summary.LANDED for e in endings)
+    return landed, after.survivors if after else None, after.honest if after else None
