@@ -70,6 +70,7 @@ def look(home: Path, root: Path, fixed: Iterable[str], named: list[str], wide: l
 
 def keep(home: Path, name: str, seen: Look, root: Path, words: Sequence[str] | None, git: bool, **more: Any) -> None:
     """Write a note. words: the selection. more: what `find` is to give beside it. Raises OSError."""
+    seen = seen if seen.wide else seen._replace(named=[])  # they are the files, and many
     note = {"root": str(root), "words": words, "git": git, **seen._asdict(), **more}
     beside = home / f".{name}"
     beside.write_bytes(orjson.dumps(note))
@@ -83,7 +84,8 @@ def find(home: Path, words: Sequence[str] | None, name: str = RUN) -> Changed | 
         if note["words"] != words:
             return None
         fixed, files = note["fixed"], note["files"]
-        now = look(home, Path(note["root"]), fixed, note["named"], note["wide"], name, note["git"])
+        named = note["named"] if note["wide"] else [*files]
+        now = look(home, Path(note["root"]), fixed, named, note["wide"], name, note["git"])
         if now.fixed != fixed or now.rest != note["rest"]:
             return None
         paths = () if now.files == files else dict.fromkeys([*files, *now.files])
