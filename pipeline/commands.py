@@ -62,8 +62,9 @@ class Commands:
         deadline = None if task.timeout is None else time.monotonic() + task.timeout
         for command in commands:
             done = process.run(
-                [command], cwd=Path(self.session.plan.root), env={**self.session.environment, **task.env},
-                max_memory=task.memory, script=True,
+                # What it says on both streams is shown in the order in which it was said.
+                [f"exec 2>&1; {command}"], cwd=Path(self.session.plan.root),
+                env={**self.session.environment, **task.env}, max_memory=task.memory, script=True,
                 measure_memory=True,
                 timeout=None if deadline is None else max(0.0, deadline - time.monotonic()),
             )  # fmt: skip

@@ -168,7 +168,7 @@ def run(
     what it may do, where the system can enforce that (sandbox.missing says); its standard input is nobody's to read
     again. halt: asked twice a second; the session is ended once it says so. leave: what it has started stays when it
     has ended. brief: it is done in a moment, as git is, and started in a quarter of the time; not with nice or sandbox.
-    script: `argv` is one shell script, without a standard input, and what it says on both streams is said on one.
+    script: `argv` is one shell script, and is started in a quarter of the time, too.
     """
     words = tuple(str(a) for a in argv)
     if script:
@@ -181,8 +181,8 @@ def run(
         # Without a name: what kill -9 of ours would leave of them is nothing.
         unnamed = (stack.enter_context(_unnamed()) for _ in range(3))
         fout = stack.enter_context(out_file.open("w+b")) if out_file else next(unnamed)
-        fin, ferr = (fout, fout) if script else (next(unnamed), next(unnamed))
-        if not script:
+        fin, ferr = next(unnamed), next(unnamed)
+        if stdin:
             fin.write(stdin)
             fin.seek(0)
         started = time.monotonic()
@@ -198,7 +198,7 @@ def run(
             files = (fin, fout, ferr)
             if script:
                 noted = (f"{_NOTING}{words[-1]}", "sh", json.dumps(about)[:-1], *map(str, journals))
-                child: _Child = _script([where, "-c", *noted], cwd, env, fout)
+                child: _Child = _script([where, "-c", *noted], cwd, env, files)
             elif brief:
                 child = _Brief([where, *words[1:]], cwd, env, files)
                 _note(journals, child.pid, about)
@@ -233,7 +233,7 @@ def run(
             mine.add(cpu or 0.0)
         out, err = (os.pread(file.fileno(), min(max_output, _size(file)), 0) for file in (fout, ferr))
         return Finished(
-            words, child.exit_code, out, b"" if script else err, time.monotonic() - started, cpu, ending.peak,
+            words, child.exit_code, out, err, time.monotonic() - started, cpu, ending.peak,
             ending.timed_out,
             # One that ends by itself between two looks has said too much all the same.
             ending.too_much or any(_size(file) > max_output for file in (fout, ferr)),
@@ -283,10 +283,9 @@ class _Brief:
 class _Script:
     """A shell script in the working directory. posix_spawn forks nothing of ours; wait4 tells what was spent."""
 
-    def __init__(self, words: list[str], env: Mapping[str, str], out: IO[bytes]) -> None:
-        said = [(os.POSIX_SPAWN_DUP2, out.fileno(), fd) for fd in (1, 2)]
+    def __init__(self, words: list[str], env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
         self.pid = os.posix_spawn(
-            words[0], words, env, file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), *said],
+            words[0], words, env, file_actions=[(os.POSIX_SPAWN_DUP2, f.fileno(), n) for n, f in enumerate(files)],
             setsid=True, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
         )  # fmt: skip
         self.exit_code, self.cpu_seconds, self._over = 0, 0.0, False
@@ -299,11 +298,12 @@ class _Script:
         return self.exit_code
 
 
-def _script(words: list[str], cwd: Path, env: Mapping[str, str], out: IO[bytes]) -> _Child:
+def _script(
+    words: list[str], cwd: Path, env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]]
+) -> _Child:
     if hasattr(os, "pidfd_open") and os.getcwd() == str(cwd):  # noqa: PTH109
-        return _Script(words, env, out)
-    with Path(os.devnull).open("rb") as nothing:
-        return _Brief(words, cwd, env, (nothing, out, out))
+        return _Script(words, env, files)
+    return _Brief(words, cwd, env, files)
 
 
 def _by_sh(
