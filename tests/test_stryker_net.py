@@ -23,8 +23,9 @@ import attrs
 import pytest
 from conftest import DODO, STANDINS, World, copy_world, kill_tree
 
-from pipeline.engines import Measured
+from pipeline.engines import Measured, Switch
 from pipeline.engines.stryker_net import StrykerNet, dotnet
+from pipeline.engines.stryker_net.baseline import SWITCH
 from pipeline.measuring import Baseline
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import Status, is_survivor
@@ -383,6 +384,41 @@ public class HostileTests
     }
 }
 """
+
+
+SWITCHED = """\
+namespace Shop.Tests;
+public class SwitchTests
+{
+    [Fact] public void SomeMutantIsOn() => Assert.Equal(4711, MutantControl.ActiveMutant);
+    [Fact] public void NoneIsOn() => Assert.Equal(-2, MutantControl.ActiveMutant);
+    [Fact] public void NothingTellsWhich()
+    {
+        Assert.DoesNotContain("4711", Environment.GetEnvironmentVariables().Values.Cast<string>());
+        foreach (var word in Environment.GetCommandLineArgs())
+            Assert.False(File.Exists(word) && word.EndsWith("request"));
+    }
+}
+"""
+
+
+def test_a_test_of_xunit_2_cannot_tell_which_mutant_is_on(built: tuple[StrykerNet, Path]) -> None:
+    engine, root = built
+    control = "public static class MutantControl { public static int ActiveMutant = -2; }"
+    wanted = ["test/Shop.Tests/SwitchTests.cs"]
+    (root / "src/Shop/Control.cs").write_text(control)
+    (root / wanted[0]).write_text(SWITCHED)
+    try:
+        assert engine.test(root, wanted, timeout=300).passed == {"NoneIsOn", "NothingTellsWhich"}
+        (assembly,) = (root / "test/Shop.Tests/bin").glob("Debug/net*[0-9]/Shop.dll")
+        Switch({f"{SWITCH}/Shop.dll": assembly.read_bytes()}, {}).lay(root)
+        on = engine.test(root, wanted, timeout=300, mutant="4711")
+        assert on.passed == {"SomeMutantIsOn", "NothingTellsWhich"}, on
+        assert engine.test(root, wanted, timeout=300, mutant="").passed == {"NoneIsOn", "NothingTellsWhich"}
+    finally:
+        shutil.rmtree(root / SWITCH, ignore_errors=True)
+        (root / "src/Shop/Control.cs").unlink()
+        (root / wanted[0]).unlink()
 
 
 @pytest.mark.skipif(bool(no_sandbox()), reason="this system has no sandbox")
