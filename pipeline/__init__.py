@@ -63,6 +63,8 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
             loaded = narrow.narrowed(loaded, since, find_repository(Path(loaded.root)))
         except (GitError, narrow.NoSuchRef) as error:
             raise InvalidDodoFile(str(error)) from None
+        if not loaded.scopes:
+            sys.stderr.write(f"since={since}: no line of any scope has changed\n")
     host = session.Session(loaded, reports.notes, reports.close)
     # Where nothing is to be mutated, `mutate` would be done at once, and look like all that was declared.
     default = [

@@ -47,7 +47,7 @@ def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(dr
     assert f"{report['figures']['run']} since HEAD~1 " in driven.doit("report", "--since", "2").out
     # The plan may say it; where nothing has changed there is nothing to do.
     assert "no task" not in driven.doit("list", "since=HEAD").both
-    driven.doit("-n", "2", "mutate", "since=HEAD")
+    assert "since=HEAD: no line of any scope has changed" in driven.doit("-n", "2", "mutate", "since=HEAD").err
     driven.write("tasks.yaml", f"since: HEAD~1\n{driven.read('tasks.yaml')}")
     assert f"baseline:{NARROW}" in driven.doit("list", "--all").out
     assert f"baseline:{LABEL} " in driven.doit("list", "--all", "since=").out

@@ -89,7 +89,7 @@ def _cost(session: Session, asked: Asked) -> int:
     if asked.json:
         _print_json({"plan": session.plan.path, "capacity": capacity, **attrs.asdict(expected)})
     else:
-        print(cost.text(expected, capacity))
+        print(cost.text(expected, capacity, session.plan.generate.budget))
     return 0
 
 

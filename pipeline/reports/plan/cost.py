@@ -14,7 +14,7 @@ import attrs
 from pipeline import ledger, replay
 from pipeline.freshness import Freshness
 from pipeline.generators.base import LIMIT
-from pipeline.model import GENERATION, VALIDATION, Scope
+from pipeline.model import GENERATION, VALIDATION, Budget, Scope
 from pipeline.replay import Unit
 from pipeline.results import Candidates, Outcome, Survivors, find
 from pipeline.session import Session
@@ -175,7 +175,7 @@ def _due(session: Session, scope: Scope, left: float, killed: float) -> Iterator
         yield "confirm", 0.0
 
 
-def text(cost: Cost, capacity: Mapping[str, int]) -> str:
+def text(cost: Cost, capacity: Mapping[str, int], budget: Budget) -> str:
     if not cost.due:
         return "nothing to do: no engine run, no call"
     lanes = ", ".join(f"{lane} {slots}" for lane, slots in capacity.items())
@@ -189,6 +189,12 @@ def text(cost: Cost, capacity: Mapping[str, int]) -> str:
         f"  tokens        {_range(cost.tokens, ',.0f', '')}",
         f"  cost          {money}",
     ]
+    over = [f"{budget.tokens:,} tokens"] if budget.tokens and cost.tokens.high > budget.tokens else []
+    over += [f"{budget.cost:.2f} USD"] if budget.cost and cost.cost and cost.cost.high > budget.cost else []
+    if over:
+        rows.append(
+            f"  the budget    {' or '.join(over)}: then no further call is made, and what is left is not reached"
+        )
     if cost.guessed:
         rows.append(f"nothing is known yet of, and taken as: {'; '.join(cost.guessed)}; half to twice of that")
     return "\n".join(rows)
