@@ -157,6 +157,8 @@ def test_a_second_run_names_the_one_that_holds_the_cache_and_lists_work_meanwhil
         run.send_signal(signal.SIGTERM)
         assert run.wait(30) == 130
     assert len(driven.calls()) == 1
+    (*_, ended) = map(json.loads, driven.read("cache/ledger.jsonl").splitlines())
+    assert (ended["event"], ended["status"], ended["interrupted"]) == ("run-ended", 130, True)
 
 
 # -- what is there and is not as it should be

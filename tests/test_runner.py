@@ -623,6 +623,15 @@ def test_the_output_of_a_task_is_in_one_piece(lab: Lab) -> None:
         assert ("a done\n" in out) == (verbosity == "1")
 
 
+def test_what_waits_for_something_up_to_date_was_made_ready_by_what_that_needs(lab: Lab) -> None:
+    tasks = [lab.task("a"), lab.task("b", uptodate=[True], task_dep=["a"]), lab.task("c", task_dep=["b"])]
+    lab.doit(tasks, "-n", "2")
+    lab.events.clear()
+    lab.doit(tasks, "-n", "2")
+    assert lab.outcomes() == {"a": "ok", "b": "cached", "c": "ok"}
+    assert next(e for e in lab.events if e["task"] == "c")["after"] == "a"
+
+
 def test_verbosity_0_says_nothing_of_ours_while_all_goes_well_and_everything_when_it_does_not(lab: Lab) -> None:
     good = lab.task("good", lambda slot: attrs.evolve(OK, output="said", line="good done"))
     status, out = lab.doit([good], "-n", "2", "-v", "0")

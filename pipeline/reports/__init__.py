@@ -127,8 +127,8 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
 
         status, told, wrong = closing.outcomes(session, result, interrupted)
     run = session.info.run if session.info else ""
-    exits = INTERRUPTED if interrupted else status
-    ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": exits, "interrupted": interrupted}
+    status = INTERRUPTED if interrupted else status
+    ended = {"event": "run-ended", "run": run, "at": clock.now(), "status": status, "interrupted": interrupted}
     past = Past(session, ended)
     with no_collection():
         said = told(past) if told else []
