@@ -12,7 +12,7 @@ def test_a_budget_that_is_reached_stops_the_calls_and_says_what_was_not_reached(
     driven.use_claude(rounds=2)
     driven.edit("tasks.yaml", "rounds: 2", "rounds: 2\n  budget: {tokens: 1}")
     driven.script([says()])
-    assert "  the budget    1 tokens: then no more calls, and what" in driven.doit("plan", "--cost").out
+    assert "  the budget    1 tokens: then no further call is made, and what" in driven.doit("plan", "--cost").out
     done = driven.doit("-n", "2", "mutate", code=1)
     asked = [e for e in driven.events() if e["kind"] == "generate" and e["outcome"] != "cached"]
     assert len(driven.calls()) == 1  # one lane of generation: the first call comes to its end, and is the last
