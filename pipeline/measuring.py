@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from pipeline import account, process
-from pipeline.engines import Engine, Measured, Switch, TestRun
+from pipeline.engines import Engine, Measured, Switch, TestRun, first_failure
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, score
 from pipeline.proof import KILLS
@@ -161,25 +161,37 @@ class Measuring:
         due = {name: _to_audit(m) for name, m in measured.items()}
         said: dict[str, dict[str, Status | None]] = {name: {} for name in measured}
         spent = dict.fromkeys(measured, 0.0)
+        # Test files that have passed in a process of their own; with a mutant on, but all the same.
+        passed: dict[str, set[str]] = {name: set() for name in measured}
         lock = threading.Lock()
 
         def audited(name: str) -> None:
             m = measured[name]
             mutants = tuple(_told(m, x, said[name].get(x.key)) for x in m.mutants)
-            done(name, attrs.evolve(m, mutants=mutants), spent[name])
+            if m.beside and not passed[name].issuperset(m.tests):
+                run = self._by_itself(worktree.root, m)
+                spent[name] += run.cpu_seconds or 0.0
+                if failure := first_failure(run):
+                    said_more = (
+                        f"{failure.detail}\nBeside the tests of other scopes they pass, by themselves they do not"
+                    )
+                    m, mutants = attrs.evolve(failure, detail=said_more), ()
+            with lock:
+                done(name, attrs.evolve(m, mutants=mutants), spent[name])
 
         def fresh(item: tuple[str, Mutant]) -> None:
             name, mutant = item
-            status, cpu_seconds = self._fresh(worktree.root, measured[name], mutant)
+            status, run = self._fresh(worktree.root, measured[name], mutant)
             with lock:
                 said[name][mutant.key] = status
-                spent[name] += cpu_seconds
-                if len(said[name]) == len(due[name]):
-                    audited(name)
-
-        for name in measured:
-            if not due[name]:
+                spent[name] += run.cpu_seconds or 0.0
+                if run.green:
+                    passed[name].update(run.files)
+                last = len(said[name]) == len(due[name])
+            if last:
                 audited(name)
+
+        process.side_by_side(audited, [name for name in measured if not due[name]], workers)
         for names in layers({name: m for name, m in measured.items() if due[name]}):
             worktree.reset(tree)
             for name in names:
@@ -188,11 +200,13 @@ class Measuring:
         if any(due.values()):
             worktree.reset(tree)
 
-    def _fresh(self, root: Path, measured: Measured, mutant: Mutant) -> tuple[Status | None, float]:
-        """What a fresh process says of a mutant, None where that is what the engine said; and its CPU seconds."""
-        limit = max(10.0, 10 * measured.seconds)
+    def _by_itself(self, root: Path, measured: Measured) -> TestRun:
+        return self.engine.test(root, measured.tests, mutant="", timeout=_limit(measured))
+
+    def _fresh(self, root: Path, measured: Measured, mutant: Mutant) -> tuple[Status | None, TestRun]:
+        """What a fresh process says of a mutant, None where that is what the engine said; and the process."""
         id_ = _switch(measured).ids[mutant.key]
-        run = self.engine.test(root, measured.reached[mutant.key], mutant=id_, timeout=limit)
+        run = self.engine.test(root, measured.reached[mutant.key], mutant=id_, timeout=_limit(measured))
         status = None
         if mutant.key in measured.late:
             status = _in_the_engines_words(run)
@@ -202,7 +216,11 @@ class Measuring:
             status = None if run.failed else Status.SURVIVED
         elif run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed):
             status = Status.KILLED
-        return status, run.cpu_seconds or 0.0
+        return status, run
+
+
+def _limit(measured: Measured) -> float:
+    return max(10.0, 10 * measured.seconds)
 
 
 def _told(measured: Measured, mutant: Mutant, status: Status | None) -> Mutant:

@@ -55,6 +55,7 @@ class Measured:
     seconds: float = 0.0  # of plain tests on the original: what time limits are made from
     peak_bytes: int | None = None
     doubtful: bool = False  # its kills want an audit too: one process has met many mutants
+    beside: bool = False  # its tests have passed beside those of other scopes, and not yet by themselves
     # key of a mutant that met its tests in a fresh process, and so wants no audit -> seconds that took
     alone: Mapping[str, float] = attrs.field(factory=dict)
     late: tuple[str, ...] = ()  # keys of mutants whose time was up before their tests had had it: nobody judged them
@@ -73,6 +74,7 @@ class TestResult:
     kind: str = ""  # assertion | exception (out of the code under test) | engine (which alone has seen it) | other
     message: str = ""
     left: str = ""  # what it left changed or open, for the tests after it; only where asked for
+    seconds: float = 0.0  # that it took, where the runner says so
 
 
 @attrs.frozen
@@ -91,6 +93,8 @@ class TestRun:
     seconds: float = 0.0
     cpu_seconds: float | None = None
     running: str = ""  # where the process ended early: title of the test that was running
+    # of several test files: what each loads, itself included; None where that was not asked for, or could not be told
+    loads: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def failed(self) -> tuple[TestResult, ...]:
@@ -103,6 +107,17 @@ class TestRun:
     @property
     def green(self) -> bool:
         return self.outcome is Outcome.OK and not self.failed
+
+
+def first_failure(run: TestRun) -> Measured | None:
+    """What keeps a scope from being measured at all, told by its tests on the original; None where nothing does."""
+    if run.outcome is not Outcome.OK:
+        return Measured(run.outcome, run.detail)
+    if run.failed:
+        first = run.failed[0]
+        more = f" (and {len(run.failed) - 1} more)" if len(run.failed) > 1 else ""
+        return Measured(Outcome.TESTS_FAIL_FIRST, f"{first.file}: {first.title}: {first.message}{more}")
+    return None
 
 
 class Suite(Protocol):

@@ -8,17 +8,17 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from pipeline import account, clock, process
-from pipeline.engines import EngineError, Measured, TestRun, javascript
-from pipeline.engines.stryker_js import fresh
+from pipeline.engines import EngineError, Measured, TestRun, first_failure, javascript
+from pipeline.engines.stryker_js import fresh, plain
 from pipeline.engines.stryker_js.packages import CORE, is_installed, package_of, versions
-from pipeline.engines.stryker_js.report import Report, first_failure, judged_alone, read_report, scope_result
+from pipeline.engines.stryker_js.report import Report, judged_alone, read_report, scope_result
 from pipeline.engines.stryker_js.runners import RUNNERS, Runner, node_flags, runner_of
 from pipeline.engines.stryker_js.suite import JavaScriptSuite
 from pipeline.model import EngineConfig, Scope
@@ -121,33 +121,39 @@ class StrykerJS:
 
     def measure(self, root: Path, scopes: Sequence[Scope], *, workers: int, log: Path) -> Mapping[str, Measured]:
         self.version(root)
-        plain: dict[str, TestRun] = {}  # each scope's tests on the original: they tell its inputs, and fail first
 
-        def run_plainly(some: Sequence[Scope]) -> None:
-            for scope in some:
-                plain[scope.name] = self.test(root, scope.tests, timeout=PLAIN_TIME_LIMIT, record=True)
+        def test(files: Sequence[str] | None) -> TestRun:
+            return self.test(root, files, timeout=PLAIN_TIME_LIMIT, record=True)
 
-        run_plainly([s for s in scopes if s.tests is None])  # which files those are is known afterwards
-        tests = {s.name: plain[s.name].files if s.tests is None else s.tests for s in scopes}
-        together = self.runner(root).shares
+        plainly = {s.name: test(None) for s in scopes if s.tests is None}  # which files those are is known afterwards
+        tests = {s.name: plainly[s.name].files if s.tests is None else s.tests for s in scopes}
+        shares = self.runner(root).shares
         due = [s for s in scopes if tests[s.name]]
-        groups = list(_disjoint(due)) if together else [[scope] for scope in due]
+        groups = list(_disjoint(due)) if shares else [[scope] for scope in due]
+        beside: dict[str, TestRun] = {}
+
+        def run_plainly() -> None:
+            left = {name: files for name, files in tests.items() if name not in plainly}
+            if shares:
+                beside.update(plain.together(test, {name: files for name, files in left.items() if files}))
+            plainly.update({name: beside.get(name) or test(files) for name, files in left.items()})
+
+        def run_engine() -> None:
+            first.extend(self._run(root, group, tests, workers, log) for group in groups[:1])
+
         first: list[Report | Measured] = []
         # Stryker's start keeps one core busy: the tests run beside it. A scope whose tests fail spoils that run.
-        jobs = [
-            lambda: run_plainly([s for s in scopes if s.tests is not None]),
-            lambda: first.extend(self._run(root, group, tests, workers, log) for group in groups[:1]),
-        ]
+        jobs: Sequence[Callable[[], None]] = [run_plainly, run_engine]
         process.side_by_side(lambda job: job(), jobs, len(jobs))
-        measured = {n: failure for n, run in plain.items() if (failure := first_failure(run))}
+        measured = {n: failure for n, run in plainly.items() if (failure := first_failure(run))}
         for i, group in enumerate(groups):
             due = [s for s in group if s.name not in measured]
             known = first[0] if i == 0 and (len(due) == len(group) or isinstance(first[0], Report)) else None
-            measured |= self._measure_group(root, due, tests, plain, workers, log, known)
-        return measured
+            measured |= self._measure_group(root, due, tests, plainly, workers, log, known)
+        return {n: attrs.evolve(m, beside=n in beside) for n, m in measured.items()}
 
     def _measure_group(
-        self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], plain: Mapping[str, TestRun],
+        self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], plainly: Mapping[str, TestRun],
         workers: int, log: Path, known: Report | Measured | None = None,
     ) -> dict[str, Measured]:  # fmt: skip
         """One Stryker process; if it breaks, halves, so that a scope that breaks it costs the others no result.
@@ -158,12 +164,12 @@ class StrykerJS:
             return {}
         result = known or self._run(root, scopes, tests, workers, log)
         if isinstance(result, Report):
-            return {s.name: scope_result(root, s, result, plain[s.name]) for s in scopes}
+            return {s.name: scope_result(root, s, result, plainly[s.name]) for s in scopes}
         if not self._breaks(result, scopes):
             return {s.name: result for s in scopes}
         middle = len(scopes) // 2
-        first = self._measure_group(root, scopes[:middle], tests, plain, workers, log)
-        return first | self._measure_group(root, scopes[middle:], tests, plain, workers, log)
+        first = self._measure_group(root, scopes[:middle], tests, plainly, workers, log)
+        return first | self._measure_group(root, scopes[middle:], tests, plainly, workers, log)
 
     def _run(
         self, root: Path, scopes: Sequence[Scope], tests: Mapping[str, Sequence[str]], workers: int, log: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import attrs
@@ -92,7 +94,9 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
         try:
             answer = json.loads((scratch / "answer.json").read_text())
             tests = tuple(TestResult(**t) for t in answer["tests"])
-            loaded = tuple(sorted({*_loaded(scratch / "loaded", asked.root), *answer.get("loaded", ())}))
+            scripts = _scripts(scratch / "loaded", asked.root)
+            loaded = tuple(sorted({*itertools.chain(*scripts), *answer.get("loaded", ())}))
+            loads = _loads(answer.get("loads"), loaded, scripts)
         except (OSError, ValueError, KeyError, TypeError):
             answer = None
         if answer is None or finished.timed_out or finished.too_much_output:
@@ -108,7 +112,7 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
         outcome, detail = Outcome.NO_TESTS, f"no test ran in {', '.join(answer['files'])}"
     reached = {i: tuple(titles) for i, titles in answer["reached"].items()}
     files = tuple(answer["files"])
-    done = TestRun(outcome, detail, tests, files, loaded, reached, finished.seconds, finished.cpu_seconds)
+    done = TestRun(outcome, detail, tests, files, loaded, reached, finished.seconds, finished.cpu_seconds, loads=loads)
     return done, answer.get("options")
 
 
@@ -138,13 +142,29 @@ def _ended_early(finished: process.Finished, running: Path, timeout: float) -> T
     return TestRun(outcome, detail, seconds=finished.seconds, cpu_seconds=finished.cpu_seconds, running=title)
 
 
-def _loaded(folder: Path, root: Path) -> set[str]:
-    """Project files among the scripts that V8 says were loaded: ES modules and CommonJS alike, however deep."""
+def _scripts(folder: Path, root: Path) -> list[list[str]]:
+    """Of each thread and process the project files among the scripts that V8 says it loaded: ES modules and CommonJS
+    alike, however deep."""
     prefix = str(root) + os.sep
-    loaded = set()
+    found = []
     for record in folder.glob("*.json"):
-        for url in re.findall(r'"url":"(file://[^"]+)"', record.read_text()):
-            path = unquote(urlsplit(url).path)
-            if path.startswith(prefix) and not _OUTSIDE.search(path[len(prefix) :]):
-                loaded.add(path[len(prefix) :])
-    return loaded
+        urls = re.findall(r'"url":"(file://[^"]+)"', record.read_text())
+        paths = [path for path in (unquote(urlsplit(url).path) for url in urls) if path.startswith(prefix)]
+        found.append([path[len(prefix) :] for path in paths if not _OUTSIDE.search(path[len(prefix) :])])
+    return found
+
+
+def _loads(
+    told: Mapping[str, Any] | None, loaded: Sequence[str], scripts: Sequence[Sequence[str]]
+) -> dict[str, tuple[str, ...]] | None:
+    """Of each test file what it loads. What none of them was seen to load, all may have.
+
+    None where it cannot be told: another thread or process loaded something, or one file was loaded twice, so that not
+    every load was seen.
+    """
+    theirs = [each for each in scripts if each]
+    if told is None or len(theirs) > 1 or any(len({*each}) < len(each) for each in theirs):
+        return None
+    seen = {path for paths in told["each"].values() for path in paths}
+    common = {path for path in loaded if path in told["shared"] or path not in seen}
+    return {test: tuple(sorted(common.union(paths).intersection(loaded))) for test, paths in told["each"].items()}

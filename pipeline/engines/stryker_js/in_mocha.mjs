@@ -7,6 +7,7 @@ import { random, shuffled } from './session.mjs';
 export async function run(session) {
   session.guard();
   const { require, files, only, shuffle, watched, bail = false, answer } = session;
+  await session.watchLoads();
   const mochaRoot = path.dirname(require.resolve('mocha/package.json'));
   const { default: Mocha } = await import(pathToFileURL(require.resolve('mocha')).href);
   const fromMocha = (file) => require(path.join(mochaRoot, 'lib/cli', file));
@@ -48,10 +49,11 @@ export async function run(session) {
   });
   const told = (test, how) => session.tested(test.file ?? '', test.fullTitle(), how);
   runner.on('test', (test) => session.started(test.fullTitle()));
-  runner.on('pass', (test) => told(test, { state: 'passed' }));
+  runner.on('pass', (test) => told(test, { state: 'passed', took: test.duration }));
   runner.on('pending', (test) => told(test, { state: 'skipped' }));
   runner.on('fail', (test, error) => {
-    told(test, { state: 'failed', error, isOther: test.type === 'hook' || error?.code === 'ERR_MOCHA_TIMEOUT' });
+    const isOther = test.type === 'hook' || error?.code === 'ERR_MOCHA_TIMEOUT';
+    told(test, { state: 'failed', error, isOther, took: test.duration });
   });
 }
 

@@ -27,6 +27,7 @@ export async function run(session) {
   const files = (session.files ?? found(session.root)).map((file) => path.resolve(session.root, file));
   session.loads(files);
   takeThePlaceOfNodeTest();
+  await session.watchLoads();
   const roots = [];
   isLoading = true;
   for (const file of files) {
@@ -208,7 +209,8 @@ function listener(session, kinds, fileEnded) {
       fileEnded();
     } else if (kind === 'test') {
       const state = data.skip !== undefined || data.todo !== undefined ? 'skipped' : failure ? 'failed' : 'passed';
-      const how = { state, error: part ?? error, isOther: OTHER.has(failure?.failureType) };
+      const took = data.details?.duration_ms;
+      const how = { state, error: part ?? error, isOther: OTHER.has(failure?.failureType), took };
       session.tested(path.resolve(session.root, names[0]), here.join(' '), how);
       part = null;
     } else if (!kind && failure) part ??= error;

@@ -5,8 +5,11 @@ import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { random, shuffled } from './session.mjs';
 
+const now = performance.now.bind(performance);
+
 export async function run(session) {
   session.guard();
+  await session.watchLoads();
   const { require, root, only, shuffle, watched } = session;
   const files = (session.files ?? found(root)).map((file) => path.resolve(root, file));
   session.loads(files);
@@ -42,7 +45,7 @@ export async function run(session) {
     const { _cb: body } = test;
     if (body) test._cb = (t) => caught(body, t, thrown);
     test.on('prerun', () => {
-      open = { test, failed: null, thrown: null };
+      open = { test, failed: null, thrown: null, since: now() };
       if (!test._skip && test._cb) session.started(test.name);
     });
     watchResults(test, (result) => (open.failed ??= result));
@@ -54,6 +57,7 @@ export async function run(session) {
         state: skipped ? 'skipped' : error ? 'failed' : 'passed',
         error,
         isOther: !open.thrown && isOther(failed),
+        took: now() - open.since,
       });
       session.between();
     });

@@ -77,6 +77,14 @@ export async function run(session) {
   // What is thrown outside of every test is nobody's: no run that has it is to be believed.
   for (const error of vitest.state.getUnhandledErrors()) answer.error ??= `outside of a test: ${error?.stack ?? error}`;
   if (session.record) answer.loaded = [...loaded(vitest, session)].sort();
+  if (session.record && modules.every(({ meta }) => meta['doit-mutate']?.loads)) {
+    const relative = (file) => session.relative(file);
+    const each = modules.map(({ filepath, meta }) => [
+      relative(filepath),
+      [filepath, ...meta['doit-mutate'].loads].map(relative),
+    ]);
+    answer.loads = { each: Object.fromEntries(each), shared: [] };
+  }
   await vitest.close();
   await Promise.all(programs.map(ended));
   session.finish();
@@ -119,7 +127,8 @@ function tell(session, module, test) {
   // A suite's hook that fails leaves its tests without a result of their own.
   const isOther = hook !== null || /^(Test|Hook) timed out/.test(error?.message ?? '');
   const done = failed ? 'failed' : state === 'pass' ? 'passed' : 'skipped';
-  session.tested(module.filepath, titleOf(test), { state: done, error: failed ? parsed(error) : undefined, isOther });
+  const took = test.result?.duration;
+  session.tested(module.filepath, titleOf(test), { state: done, error: failed ? parsed(error) : undefined, isOther, took });
 }
 
 // What came over from the process of the tests: plain data.

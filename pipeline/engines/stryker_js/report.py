@@ -152,17 +152,6 @@ def judged_alone(folder: Path) -> dict[str, float]:
     return took
 
 
-def first_failure(run: TestRun) -> Measured | None:
-    """What keeps a scope from being measured at all, told by its tests on the original; None where nothing does."""
-    if run.outcome is not Outcome.OK:
-        return Measured(run.outcome, run.detail)
-    if run.failed:
-        first = run.failed[0]
-        more = f" (and {len(run.failed) - 1} more)" if len(run.failed) > 1 else ""
-        return Measured(Outcome.TESTS_FAIL_FIRST, f"{first.file}: {first.title}: {first.message}{more}")
-    return None
-
-
 def failure(finished: process.Finished, log: Path) -> Measured:
     """Stryker exits with 1 for everything: what it said tells what it was."""
     said = _NOISE.sub("", finished.said)

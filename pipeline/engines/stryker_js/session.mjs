@@ -3,11 +3,12 @@
 // request: { root, runner, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null,
 // only: [title] | null, watched, options, scratch; hitLimit, bail, unlimited (where Stryker asks: its limit for a mutant
 // that loops, whether the first failure is enough, and no time limit of the runner's own) }
-// answer (in the file `out`): { tests: [{ file, title, state, kind, message, left }], files, reached: { id: [title] },
-// error, options, loaded }. The project's own configuration of the runner holds, but for which files are run; `options`
-// is that configuration as an earlier run found it, where reading it takes longer than to run a test. While a test runs,
-// its title is in the file `out`.running: it is the one that has ended a process without an answer. `watched`: `left`
-// says what each test left changed or open (guard.mjs). `loaded`: files, where only the runner knows them.
+// answer (in the file `out`): { tests: [{ file, title, state, kind, message, left, seconds }], files, reached: { id:
+// [title] }, error, options, loaded, loads }. The project's own configuration of the runner holds, but for which files
+// are run; `options` is that configuration as an earlier run found it, where reading it takes longer than to run a test.
+// While a test runs, its title is in the file `out`.running: it is the one that has ended a process without an answer.
+// `watched`: `left` says what each test left changed or open (guard.mjs). `loaded`: files, where only the runner knows
+// them. `loads`: which of several files loads what (loads.mjs), where it is recorded what they load.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -35,6 +36,13 @@ export class Session {
 
   relative(file) {
     return path.relative(this.root, file).split(path.sep).join('/');
+  }
+
+  // Before anything of the project is loaded.
+  async watchLoads() {
+    if (!this.record || !(this.files?.length > 1)) return;
+    const { Loads } = await import('./loads.mjs'); // of hundreds of processes, one asks for it
+    this.watchedLoads = new Loads(this.root);
   }
 
   // The files that are run, by their paths here: known before any of them is loaded.
@@ -77,9 +85,10 @@ export class Session {
     if (this.current !== null) this.watch?.look(this.current);
   }
 
-  // how: { state: passed | failed | skipped, error, isOther: it failed by a hook or a time limit }
-  tested(file, title, { state, error, isOther = false }) {
-    const result = { file: file && this.relative(file), title, state, kind: '', message: '', left: '' };
+  // how: { state: passed | failed | skipped, error, isOther: it failed by a hook or a time limit, took: milliseconds }
+  tested(file, title, { state, error, isOther = false, took = 0 }) {
+    const result = { file: file && this.relative(file), title, state, kind: '', message: '', left: '', seconds: 0 };
+    result.seconds = took / 1000;
     if (state === 'failed') Object.assign(result, this.failure(error, isOther));
     this.answer.tests.push(result);
   }
@@ -135,6 +144,7 @@ export class Session {
 
   finish(error) {
     if (error) this.answer.error = String(error?.stack ?? error).slice(0, 4000);
+    if (this.watchedLoads) this.answer.loads = this.watchedLoads.told(this.answer.files);
     write(this.out, JSON.stringify(this.answer));
     exit(0);
   }

@@ -7,6 +7,7 @@ const request = inject('doit-mutate');
 delete globalThis.__vitest_worker__?.providedContext?.['doit-mutate']; // a test that asked would know the mutant
 const session = new Session({ ...request, only: null, options: null });
 shutWindows({ hasInput: false });
+const { moduleCache: modules } = globalThis.__vitest_worker__ ?? {};
 session.answer.files =
   request.files ?? [globalThis.__vitest_worker__?.filepath].filter(Boolean).map((f) => session.relative(f));
 session.guard();
@@ -29,6 +30,7 @@ afterAll(async (...given) => {
     coverage: plain(coverage),
     left,
     looped: Boolean(request.mutant) && hitCount > hitLimit,
+    loads: modules && [...modules.keys()].map((id) => id.replace(/^\/@fs(?=\/)|\?.*$/g, '')),
   };
 });
 
