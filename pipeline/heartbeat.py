@@ -20,7 +20,7 @@ from typing import Any
 import filelock
 
 from pipeline.action import Refusal
-from pipeline.process import boot_id
+from pipeline.journals import boot_id
 
 NAME = "run.json"
 EVERY = 5.0  # seconds between two beats

@@ -21,7 +21,7 @@ from pathlib import Path
 import attrs
 import filelock
 
-from pipeline import process
+from pipeline import journals, process
 from pipeline.model import Owns
 from pipeline.results import dump, find
 from pipeline.store import digest, file_name
@@ -150,7 +150,7 @@ def machine_lock(folder: Path, name: str, what: str, say: Callable[[str], object
     note, orphans = folder / f"{base}.json", folder / f"{base}.processes"
     lock = filelock.FileLock(folder / f"{base}.lock")
     with process.holding(lock, f"the lock {name}", lambda: say(f"waiting for the lock {name}: {_holder(note)}")):
-        process.settle(orphans)
+        journals.settle(orphans)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         dump(note, _Holder(os.getpid(), socket.gethostname(), since, what))
         try:

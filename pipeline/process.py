@@ -1,4 +1,4 @@
-"""Run a program: its own session, time limit, output to files, CPU and memory. The only importer of sh.
+"""Run a program: its own session, time limit, output to files, CPU and memory.
 
 Every child leads a session of its own, so that ending it ends all that it started. While it lives it is written in
 a journal, so that the next run can end what a killed one left behind.
@@ -10,37 +10,29 @@ import contextlib
 import functools
 import json
 import os
-import select
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Protocol, TypeVar, cast
+from typing import TypeVar
 
 import attrs
 import filelock
 
-from pipeline import account, scratch
+from pipeline import account, journals, lifetime, scratch, starting
 from pipeline import sandbox as sandboxes
+from pipeline.lifetime import GRACE
 from pipeline.sandbox import Sandbox
+from pipeline.starting import NotFound as NotFound
 
-GRACE = 3.0  # seconds between SIGTERM and SIGKILL
-_TICKS = os.sysconf("SC_CLK_TCK")
 _MOST_SAID = 1 << 18  # bytes of either output that messages are made from
 _LONGEST_LINE = 1000  # characters; an engine that prints without end would fill targets, ledger and screen
-_ANY_CODE = tuple(range(-64, 256))
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class NotFound(Exception):
-    """The program is not on PATH (or not executable)."""
 
 
 class Stopped(Exception):
@@ -121,25 +113,6 @@ def find(program: str, env: Mapping[str, str] | None = None) -> str | None:
     return shutil.which(program, path=(env or environment()).get("PATH"))
 
 
-def _unnamed() -> IO[bytes]:
-    """As tempfile.TemporaryFile makes it, in a third of the time where the system has such files."""
-    if hasattr(os, "O_TMPFILE"):
-        with contextlib.suppress(OSError):
-            flags = os.O_TMPFILE | os.O_RDWR | os.O_EXCL | os.O_CLOEXEC
-            return open(os.open(tempfile.gettempdir(), flags, 0o600), "w+b", buffering=0)  # noqa: PTH123
-    return cast(IO[bytes], tempfile.TemporaryFile())
-
-
-@functools.lru_cache(16)
-def _sh(path: str | None) -> str | None:
-    """The shell is asked for again and again."""
-    return shutil.which("sh", path=path)
-
-
-def _found(program: str, path: str | None) -> str | None:
-    return _sh(path) if program == "sh" else shutil.which(program, path=path)
-
-
 def run(
     argv: Sequence[str | Path],
     *,
@@ -174,21 +147,21 @@ def run(
     if script:
         words = ("sh", "-c", *words)
     env = env or environment()
-    where = _found(words[0], env.get("PATH")) if os.sep not in words[0] else words[0]
+    where = starting.found(words[0], env.get("PATH")) if os.sep not in words[0] else words[0]
     if where is None:
         raise NotFound(f"{words[0]}: not found on PATH")
     with contextlib.ExitStack() as stack:
         # Without a name: what kill -9 of ours would leave of them is nothing.
-        unnamed = (stack.enter_context(_unnamed()) for _ in range(3))
+        unnamed = (stack.enter_context(starting.unnamed()) for _ in range(3))
         fout = stack.enter_context(out_file.open("w+b")) if out_file else next(unnamed)
         fin, ferr = next(unnamed), next(unnamed)
         if stdin:
             fin.write(stdin)
             fin.seek(0)
         started = time.monotonic()
-        journals = [*filter(None, [_children.journal]), *getattr(_of_thread, "journals", ())]
+        places = [*filter(None, [_children.journal]), *getattr(_of_thread, "journals", ())]
         about = {
-            "argv": words[:3], "boot": boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
+            "argv": words[:3], "boot": journals.boot_id(), "keep": keep, "out": str(out_file) if out_file else None,
             "until": None if timeout is None else time.time() + timeout,
         }  # fmt: skip
         enforce = stack.enter_context(sandboxes.prepared(sandbox)) if sandbox else None
@@ -197,33 +170,33 @@ def run(
                 raise Stopped(words[0])
             files = (fin, fout, ferr)
             if script:
-                noted = (f"{_NOTING}{words[-1]}", "sh", json.dumps(about)[:-1], *map(str, journals))
-                child: _Child = _script([where, "-c", *noted], cwd, env, files)
+                noting = (f"{journals.NOTING}{words[-1]}", "sh", json.dumps(about)[:-1], *map(str, places))
+                child: starting.Child = starting.script([where, "-c", *noting], cwd, env, files)
             elif brief:
-                child = _Brief([where, *words[1:]], cwd, env, files)
-                _note(journals, child.pid, about)
+                child = starting.Brief([where, *words[1:]], cwd, env, files)
+                journals.note(places, child.pid, about)
             else:
-                begin = functools.partial(_begin, nice, journals, about, enforce)
-                child = _by_sh([where, *words[1:]], cwd, env, files, begin)
+                begin = functools.partial(journals.begin, nice, places, about, enforce)
+                child = starting.by_sh([where, *words[1:]], cwd, env, files, begin)
             _children.alive[child.pid] = words[0]
         ended = False
         try:
-            ending = _watch(
+            ending = lifetime.watch(
                 child.pid, started, timeout, (fout, ferr), max_output, measure_memory, max_memory, halt,
-                cpu=not isinstance(child, _Script),
+                cpu=not isinstance(child, starting.Script),
             )  # fmt: skip
             child.wait()
             ended = not (ending.timed_out or ending.halted)
-            outlived = sandbox is not None and _outlived(child.pid)
+            outlived = sandbox is not None and lifetime.outlived(child.pid)
         finally:
             # What the program left in its session would outlive it: Stryker's workers, a server it forked.
             if not (leave and ended):
-                _kill_session(child.pid, signal.SIGKILL)
+                lifetime.kill_session(child.pid, signal.SIGKILL)
             child.wait()
             with _children.lock:
                 _children.alive.pop(child.pid, None)
                 stopped = _children.stopping
-            for journal in journals:
+            for journal in places:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(f"{journal}/{child.pid}.json")  # noqa: PTH108
         if stopped and child.exit_code < 0:
@@ -231,102 +204,15 @@ def run(
         cpu = getattr(child, "cpu_seconds", ending.cpu)
         if (mine := account.current()) is not None:
             mine.add(cpu or 0.0)
-        out, err = (os.pread(file.fileno(), min(max_output, _size(file)), 0) for file in (fout, ferr))
+        out, err = (os.pread(file.fileno(), min(max_output, lifetime.size(file)), 0) for file in (fout, ferr))
         return Finished(
             words, child.exit_code, out, err, time.monotonic() - started, cpu, ending.peak,
             ending.timed_out,
             # One that ends by itself between two looks has said too much all the same.
-            ending.too_much or any(_size(file) > max_output for file in (fout, ferr)),
+            ending.too_much or any(lifetime.size(file) > max_output for file in (fout, ferr)),
             ending.too_much_memory,
             outlived, ending.halted,
         )  # fmt: skip
-
-
-# A script writes itself into the journals before it does anything: `_begin` would cost a fork of all our memory. Its
-# arguments are the record without its end, and the journals. On one line: what is wrong in line 1 is told of line 1.
-_NOTING = (
-    "_record=$1; shift; "
-    f"{{ read -r {'_x ' * 21}_start _x </proc/$$/stat; }} 2>/dev/null; "
-    'for _journal do printf \'%s, "pid": %s, "start": "%s"}\' "$_record" $$ "$_start" >"$_journal/$$.json"; '
-    "done 2>/dev/null; unset _record _start _journal _x; set --; "
-)
-
-
-class _Child(Protocol):
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def exit_code(self) -> int: ...
-
-    def wait(self) -> object: ...
-
-
-class _Brief:
-    """A child that subprocess starts: without a fork of all our memory, and without sh's three threads."""
-
-    def __init__(
-        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]]
-    ) -> None:
-        fin, fout, ferr = files
-        self._process = subprocess.Popen(
-            words, stdin=fin, stdout=fout, stderr=ferr, cwd=cwd, env=env, start_new_session=True,
-            close_fds=False,  # Python opens no file that a child inherits
-        )  # fmt: skip
-        self.pid, self.wait = self._process.pid, self._process.wait
-
-    @property
-    def exit_code(self) -> int:
-        return self._process.wait()
-
-
-class _Script:
-    """A shell script in the working directory. posix_spawn forks nothing of ours; wait4 tells what was spent."""
-
-    def __init__(self, words: list[str], env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]]) -> None:
-        self.pid = os.posix_spawn(
-            words[0], words, env, file_actions=[(os.POSIX_SPAWN_DUP2, f.fileno(), n) for n, f in enumerate(files)],
-            setsid=True, setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # which Python ignores
-        )  # fmt: skip
-        self.exit_code, self.cpu_seconds, self._over = 0, 0.0, False
-
-    def wait(self) -> object:
-        if not self._over:
-            _, status, used = os.wait4(self.pid, 0)
-            self.exit_code, self.cpu_seconds = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
-            self._over = True
-        return self.exit_code
-
-
-def _script(
-    words: list[str], cwd: Path, env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]]
-) -> _Child:
-    if hasattr(os, "pidfd_open") and os.getcwd() == str(cwd):  # noqa: PTH109
-        return _Script(words, env, files)
-    return _Brief(words, cwd, env, files)
-
-
-def _by_sh(
-    words: Sequence[str], cwd: Path, env: Mapping[str, str], files: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    begin: Callable[[], None],
-) -> _Child:  # fmt: skip
-    import sh  # 30 ms that a look at what git says does not need
-
-    fin, fout, ferr = files
-    try:
-        child: _Child = sh.Command(words[0])(
-            *words[1:], _cwd=str(cwd), _env=dict(env), _in=fin, _out=fout, _err=ferr,
-            # Python opens no file that a child inherits: there is nothing to look through and close.
-            _bg=True, _bg_exc=False, _new_session=True, _ok_code=_ANY_CODE, _return_cmd=True, _close_fds=False,
-            _preexec_fn=begin,
-        )  # fmt: skip
-    except sh.CommandNotFound as error:
-        raise NotFound(f"{words[0]}: not found or not executable") from error
-    return child
-
-
-def _size(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_size
 
 
 # -- what a task's programs take, and running several at once
@@ -338,115 +224,6 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T], workers: int) -
     """`function` of each item, `workers` at a time, in the order of the items."""
     with ThreadPoolExecutor(max(1, workers)) as pool:
         return list(pool.map(account.carried(function), items))
-
-
-@attrs.define
-class _Ending:
-    cpu: float | None = None
-    peak: int | None = None
-    timed_out: bool = False
-    too_much: bool = False
-    too_much_memory: bool = False
-    halted: bool = False
-
-
-def _watch(
-    pid: int, started: float, timeout: float | None, outputs: tuple[IO[bytes], IO[bytes]], max_output: int,
-    memory: bool, max_memory: int | None, halt: Callable[[], bool] | None, cpu: bool,
-) -> _Ending:  # fmt: skip
-    """Wait until the child has ended, without reaping it: a zombie still tells its CPU time, if that is asked for, and
-    nobody else gets its id."""
-    memory = memory or max_memory is not None
-    ending = _Ending(peak=0 if memory else None)
-    fd: int | None = None
-    try:
-        if hasattr(os, "pidfd_open"):
-            fd = os.pidfd_open(pid)
-        poller = select.poll()
-        if fd is not None:
-            poller.register(fd, select.POLLIN)
-        while True:
-            left = None if timeout is None else timeout - (time.monotonic() - started)
-            step = 0.01 if fd is None else 0.5 if max_memory is None else 0.1
-            over = poller.poll(max(0.0, min(step, left if left is not None else step)) * 1000)
-            if over or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
-                ending.cpu = _cpu_seconds(pid) if cpu else None
-                return ending
-            if memory:
-                now = _session_memory(pid)
-                ending.peak = max(ending.peak or 0, now)
-                if max_memory is not None and now > max_memory:
-                    ending.too_much_memory = True
-                    end_session(pid)
-                    max_memory = timeout = left = None
-            if halt is not None and halt():
-                ending.halted = True
-                end_session(pid)
-                halt = timeout = left = None
-            too_much = any(_size(file) > max_output for file in outputs)
-            if too_much or (left is not None and left <= 0):
-                ending.too_much, ending.timed_out = too_much, not too_much
-                end_session(pid)
-                timeout = None
-    except (ChildProcessError, ProcessLookupError):
-        # sh's own thread looks once at the start and once a second, and reaps: that CPU time is not measured.
-        return ending
-    finally:
-        if fd is not None:
-            os.close(fd)
-
-
-def _cpu_seconds(pid: int) -> float | None:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return sum(int(f) for f in fields[11:15]) / _TICKS  # proc(5): utime, stime, cutime, cstime
-
-
-def _session_memory(sid: int) -> int:
-    import psutil
-
-    total = 0
-    for pid in psutil.pids():
-        with contextlib.suppress(psutil.Error, ProcessLookupError):
-            if os.getsid(pid) == sid:  # asked first: it costs nothing, where machines run hundreds
-                total += psutil.Process(pid).memory_info().rss
-    return total
-
-
-def _kill_session(sid: int, sign: int) -> bool:
-    """Signal the group that the session's leader made; True where somebody was there to receive it."""
-    try:
-        os.killpg(sid, sign)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
-
-
-def _outlived(sid: int) -> bool:
-    """Whether anything of a session is left whose leader has ended. What was ended with it may take a moment."""
-    deadline = time.monotonic() + 0.2
-    while _kill_session(sid, 0):
-        if time.monotonic() > deadline:
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def end_session(sid: int, grace: float = GRACE) -> None:
-    """SIGTERM, then SIGKILL after `grace` seconds for what is still there."""
-    if not _kill_session(sid, signal.SIGTERM):
-        return
-    deadline = time.monotonic() + grace
-    while time.monotonic() < deadline:
-        with contextlib.suppress(ChildProcessError):
-            if os.waitid(os.P_PID, sid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
-                break
-        if not _kill_session(sid, 0):
-            return
-        time.sleep(0.02)
-    _kill_session(sid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -503,7 +280,7 @@ def stop_all(grace: float = GRACE) -> None:
             return
         _children.stopping = True
         alive = list(_children.alive)
-    threads = [threading.Thread(target=end_session, args=(sid, grace)) for sid in alive]
+    threads = [threading.Thread(target=lifetime.end_session, args=(sid, grace)) for sid in alive]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -517,7 +294,7 @@ def journal(folder: Path) -> Iterator[tuple[int, int]]:
     Yields (ended, waited): orphans ended, and calls still alive that were waited for.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    counts = settle(folder)
+    counts = journals.settle(folder)
     scratch.sweep()  # once those that work in them have ended
     with _children.lock:
         _children.stopping, _children.journal = False, folder
@@ -537,61 +314,3 @@ def journalled(folder: Path) -> Iterator[None]:
         yield
     finally:
         _of_thread.journals = before
-
-
-@functools.cache
-def boot_id() -> str:
-    """The same for all processes of this machine until it is started again; "" where the system has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _entry(journal: Path, pid: int) -> Path:
-    return journal / f"{pid}.json"
-
-
-def _begin(
-    nice: int, journals: Sequence[Path], about: Mapping[str, object], enforce: Callable[[], None] | None
-) -> None:
-    """In the child, before it becomes the program. Written by us afterwards, the journal would miss what was started
-    in the moment before kill -9."""
-    if nice:
-        os.nice(nice)
-    _note(journals, os.getpid(), about)
-    if enforce:
-        enforce()
-
-
-def _note(journals: Sequence[Path], pid: int, about: Mapping[str, object]) -> None:
-    record = {**about, "pid": pid, "start": scratch.start_time(pid)}
-    for journal in journals:
-        with contextlib.suppress(OSError):  # a full disk, a cache that was deleted: no reason to start nothing
-            journal.mkdir(parents=True, exist_ok=True)
-            _entry(journal, pid).write_text(json.dumps(record))
-
-
-def settle(folder: Path) -> tuple[int, int]:
-    """End what dead runs have left of those in a journal, or wait for what was to be kept. Gives both counts."""
-    ended = waited = 0
-    for entry in folder.glob("*.json"):
-        try:
-            record = json.loads(entry.read_text())
-            pid = int(record["pid"])
-            # A process id is used again: only the same start time in the same boot is the same process. A leader that
-            # has ended may have left its group behind, which no new process can have taken as its own.
-            start = scratch.start_time(pid)
-            ours = record["boot"] == boot_id() and start in (record["start"], "")
-            if ours and record.get("keep") and start:
-                waited += 1
-                until = record["until"] or float("inf")
-                while scratch.start_time(pid) == record["start"] and time.time() < until:
-                    time.sleep(0.1)
-            if ours and _kill_session(pid, 0):
-                ended += 1
-                end_session(pid)
-        except (ValueError, KeyError, OSError):
-            pass  # a torn entry names nobody
-        entry.unlink(missing_ok=True)
-    return ended, waited

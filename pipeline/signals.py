@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from pipeline import process
+from pipeline import lifetime, process
 
 INTERRUPTED = 130  # exit status
 
@@ -79,6 +79,6 @@ def end_own_children() -> None:
             if os.getsid(child.pid) == os.getsid(0):
                 child.terminate()
                 ours.append(child)
-    for child in psutil.wait_procs(ours, process.GRACE)[1]:
+    for child in psutil.wait_procs(ours, lifetime.GRACE)[1]:
         with contextlib.suppress(psutil.Error):
             child.kill()

@@ -18,7 +18,7 @@ import pytest
 from conftest import World, copy_world, kill_tree
 
 from pipeline import ledger
-from pipeline.process import boot_id
+from pipeline.journals import boot_id
 from pipeline.store import digest
 
 EDITED = {"src/cart.js", "src/label.js"}

@@ -14,7 +14,7 @@ import pytest
 from pipeline import heartbeat
 from pipeline.action import Refusal
 from pipeline.heartbeat import DEAD, NAME, WAIT, alone
-from pipeline.process import boot_id
+from pipeline.journals import boot_id
 
 STARTED = 1_700_000_000.0
 ELSEWHERE = {"run": "r", "pid": 7, "host": "other", "boot": "another machine's", "since": "2026-01-01 00:00:00"}

@@ -32,7 +32,7 @@ from conftest import PLAN as MINI_PLAN
 
 from campaigns import project
 from pipeline import ledger
-from pipeline.process import GRACE
+from pipeline.lifetime import GRACE
 from pipeline.results import BESIDE
 
 TREE, ALONE, INT, TERM = "kill -9 of the tree", "kill -9 of doit alone", "SIGINT", "SIGTERM"
