@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench.measuring import at_a_terminal, doit, run
 from pipeline import live
+from pipeline.ledger import line_of
 
 EVENTS = 100_000
 TASKS = 300
@@ -27,9 +28,9 @@ DODO = "from pipeline import plan\n\nDOIT_CONFIG, task_plan = plan(__file__)\n"
 
 def ledger(path: Path, runs: int) -> int:
     """Write a ledger of 100,000 events, the same for each run but its name. Returns the number of events."""
-    with path.open("w") as file:
+    with path.open("wb") as file:
         for n in range(runs):
-            file.writelines(json.dumps({**e, "run": f"r{n}"}, sort_keys=True) + "\n" for e in drive(EVENTS // runs))
+            file.writelines(line_of({"event": e["event"], "run": f"r{n}", **e}) for e in drive(EVENTS // runs))
     return sum(1 for _ in path.open("rb"))
 
 

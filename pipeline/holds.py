@@ -17,6 +17,7 @@ from pipeline.ledger import ByEvent
 from pipeline.results import Outcome
 
 Class = Literal["useful", "recovery", "rerun", "wait", "idle"]
+_BUSY = ("useful", "recovery", "rerun")
 _WELL = frozenset((Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS))
 NO_END = "no end: killed, or running"
 _NO_LOCKS = schedule.Start(())
@@ -32,19 +33,10 @@ class What(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        return self.sort in ("useful", "recovery", "rerun")
+        return self.sort in _BUSY
 
 
-class Piece(NamedTuple):
-    """A stretch of time in seconds since the epoch."""
-
-    start: float
-    end: float
-    what: What
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.start
+Stretch = tuple[float, float, What]  # from and until in seconds since the epoch, and what was done; a run has 200,000
 
 
 @attrs.define(eq=False)
@@ -65,17 +57,18 @@ class Hold:
     then: str | None  # the leg of the same task that comes after it
     memory: int
     locks: schedule.Start = _NO_LOCKS
-    pieces: Sequence[Piece] = ()  # its time from start to end
+    pieces: Sequence[Stretch] = ()  # its time from start to end
     places: Sequence[tuple[str, float, float, int]] = ()  # lane, from, until, slots more or fewer
     worked: float = 0.0  # seconds; what it waited for in between is not in them
+    before: Hold | None = None  # that of `after`; None too where it began no earlier, as no ledger of ours tells it
 
-    def within(self, start: float, end: float) -> Iterator[Piece]:
+    def within(self, start: float, end: float) -> Iterator[Stretch]:
         """Its pieces from then until then."""
-        first = max(0, bisect.bisect_right(self.pieces, start, key=lambda piece: piece.start) - 1)
-        for piece in itertools.islice(self.pieces, first, None):
-            if piece.start >= end:
+        first = max(0, bisect.bisect_right(self.pieces, start, key=operator.itemgetter(0)) - 1)
+        for since, until, what in itertools.islice(self.pieces, first, None):
+            if since >= end:
                 return
-            yield Piece(max(start, piece.start), min(end, piece.end), piece.what)
+            yield max(start, since), min(end, until), what
 
 
 def of(events: ByEvent) -> list[Hold]:
@@ -104,12 +97,14 @@ def of(events: ByEvent) -> list[Hold]:
         holds |= _begun(events.get("started", ()), holds)
     inside = _inside(events)
     for key, hold in holds.items():
-        if inside or key in spans:
-            _fill(hold, spans.get(key, ()), inside)
-        else:
-            hold.pieces = (Piece(hold.start, hold.end, _phase(hold.kind, hold.outcome)),)
-            hold.worked = hold.end - hold.start
-    return sorted(holds.values(), key=operator.attrgetter("start", "end"))
+        _fill(hold, spans.get(key, ()), inside)
+    found = sorted(holds.values(), key=operator.attrgetter("start", "end"))
+    last: dict[str | None, Hold] = {}
+    for hold in found:
+        hold.before = last.get(hold.after)
+        for name in hold.names:
+            last[name] = hold
+    return found
 
 
 def _begun(
@@ -166,27 +161,25 @@ def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[
     """Cut the time of a hold into pieces: of what is inside of what, the innermost counts."""
     plain = _phase(hold.kind, hold.outcome)
     if not spans and not (inside and hold.kind in _TOGETHER):
-        hold.pieces = (Piece(hold.start, hold.end, plain),)
+        hold.pieces = ((hold.start, hold.end, plain),)
         hold.worked = hold.end - hold.start
         return
-    cuts: list[tuple[float, float, What]] = []
+    cuts: list[Stretch] = []
     places: list[tuple[str, float, float, int]] = []
     for kind, name, start, end in spans:
         start, end = max(start, hold.start), min(end, hold.end)
         if kind in ("extra", "lent"):
             places.append((name, start, end, 1 if kind == "extra" else -1))
-        elif kind == "wait":
-            cuts.append((start, end, What("wait", name)))
         else:
-            cuts.append((start, end, _phase(name, hold.outcome)))
+            cuts.append((start, end, What("wait", name) if kind == "wait" else _phase(name, hold.outcome)))
     if hold.kind in _TOGETHER and inside:
         for of in (*hold.scopes, *([""] if hold.kind in ("land", "gate") else ())):
             for start, end, phase in inside.get(of, ()):
                 if hold.start <= start < hold.end:
                     cuts.append((start, min(end, hold.end), _phase(phase, hold.outcome)))
     hold.places = places
-    hold.pieces = list(_nested(hold.start, hold.end, plain, cuts))
-    hold.worked = sum(piece.seconds for piece in hold.pieces if piece.what.busy)
+    hold.pieces = _nested(hold.start, hold.end, plain, cuts)
+    hold.worked = sum([until - since for since, until, what in hold.pieces if what.sort in _BUSY])
 
 
 @functools.cache
@@ -200,24 +193,18 @@ def _phase(name: str, outcome: str) -> What:
     return What("useful", name) if outcome in _WELL else What("recovery", name, outcome)
 
 
-def _nested(start: float, end: float, plain: What, cuts: Sequence[tuple[float, float, What]]) -> Iterator[Piece]:
+def _nested(start: float, end: float, plain: What, cuts: Sequence[Stretch]) -> list[Stretch]:
     """Pieces without a gap: at each moment the cut that began last, of those that are open."""
-    if not cuts:
-        yield Piece(start, end, plain)
-        return
     if len(cuts) == 1:  # nearly all
         ((since, until, what),) = cuts
-        if since > start:
-            yield Piece(start, since, plain)
-        if until > since:
-            yield Piece(since, until, what)
-        if end > max(until, since):
-            yield Piece(max(until, since), end, plain)
-        return
+        after = until if until > since else since
+        return [each for each in ((start, since, plain), (since, until, what), (after, end, plain)) if each[1] > each[0]]
     edges = sorted({start, end, *(edge for cut in cuts for edge in cut[:2])})
+    pieces = []
     for left, right in itertools.pairwise(edges):
         over = [cut for cut in cuts if cut[0] <= left and cut[1] >= right]
-        yield Piece(left, right, max(over, key=lambda cut: (cut[0], -cut[1]))[2] if over else plain)
+        pieces.append((left, right, max(over, key=lambda cut: (cut[0], -cut[1]))[2] if over else plain))
+    return pieces
 
 
 class Stretches:

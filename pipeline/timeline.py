@@ -14,13 +14,14 @@ import functools
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 
 from pipeline import holds as held
 from pipeline import schedule
-from pipeline.holds import Hold, Piece, Stretches, What
+from pipeline.holds import Hold, Stretch, Stretches, What
 from pipeline.ledger import ByEvent
 
 NOTHING_LEFT = "nothing left to start"
@@ -40,6 +41,18 @@ _NOT_MEASURED = What("idle", NOT_MEASURED, "no event tells what comes next")
 Charged = tuple[float, float, What, int]
 
 
+class Piece(NamedTuple):
+    """A stretch of time in seconds since the epoch."""
+
+    start: float
+    end: float
+    what: What
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
 @attrs.frozen
 class Timeline:
     start: float
@@ -47,13 +60,17 @@ class Timeline:
     lanes: Mapping[str, int]
     holds: Sequence[Hold]
     slots: Mapping[str, Mapping[What, float]]  # lane -> slot-seconds; they sum to slots × wall clock
-    scopes: Mapping[str, Sequence[Piece]]  # each from start to end without a gap
+    courses: Mapping[str, Iterable[Stretch]]  # scope -> what it did and waited for, from start to end without a gap
     charged: Mapping[str, Sequence[Charged]]  # lane -> what its idle slots waited for, in no order
     together: Mapping[tuple[str, ...], float]  # which lanes worked at once -> seconds; they sum to the wall clock
 
     @property
     def wall(self) -> float:
         return self.end - self.start
+
+    @functools.cached_property
+    def scopes(self) -> Mapping[str, Sequence[Piece]]:
+        return {scope: [Piece(*each) for each in course] for scope, course in self.courses.items()}
 
     def idle(self, lane: str) -> Iterator[tuple[float, float, tuple[What, ...]]]:
         """From, to, what each slot that was idle then waited for; in order."""
@@ -94,8 +111,8 @@ def of(events: ByEvent) -> Timeline | None:
         charged[name] = mine
         for since, until, what, _ in mine:
             sums[what] += until - since
-    scopes = _by_scope(waits, began.get("scopes") or (), start, end, over)
-    return Timeline(start, end, lanes, holds, slots, scopes, charged, _together(found, start, end))
+    courses = _courses(waits, began.get("scopes") or (), start, end, over)
+    return Timeline(start, end, lanes, holds, slots, courses, charged, _together(found, start, end))
 
 
 def _worked(holds: Sequence[Hold], lanes: Mapping[str, int]) -> dict[str, dict[What, float]]:
@@ -105,9 +122,9 @@ def _worked(holds: Sequence[Hold], lanes: Mapping[str, int]) -> dict[str, dict[W
         mine = slots[hold.lane]
         for since, until, what in hold.pieces:
             mine[what] += until - since
-        for lane, since, until, more in hold.places:
-            for piece in hold.within(since, until) if lane in slots else ():
-                slots[lane][piece.what] += more * piece.seconds
+        for lane, left, right, more in hold.places:
+            for since, until, what in hold.within(left, right) if lane in slots else ():
+                slots[lane][what] += more * (until - since)
     return slots
 
 
@@ -137,7 +154,7 @@ class _Lane:
         count, taken, begun, over, at = len(holds), 0, 0, 0, start
         reach = min(count, capacity)  # holds before this one have started, or a slot is charged to them
         filled = worked = None  # since when no slot is free; since when one is taken
-        for moment in sorted({*starts, *ends, *lent, end}):
+        for moment in dict.fromkeys(sorted([*starts, *ends, *lent, end])):
             if begun + capacity - taken > count and taken < capacity and moment > at:
                 self.left += [(at, moment, nothing, n) for n in range(count, begun + capacity - taken)]
             at = moment
@@ -173,7 +190,9 @@ class _Lane:
 def _extra(hold: Hold, lane: str, start: float, end: float) -> Hold:
     """One more slot that a task takes, as something that comes to the lane: the task's own course comes before it."""
     names = [hold.names[0]]
-    return Hold(lane, start, end, start, names, [], hold.kind, -1, names[0], hold.outcome, names, None, 0)
+    return Hold(
+        lane, start, end, start, names, [], hold.kind, -1, names[0], hold.outcome, names, None, 0, before=hold
+    )  # fmt: skip
 
 
 class _Waits:
@@ -181,8 +200,6 @@ class _Waits:
 
     def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, _Lane], serial: bool, memory: int) -> None:
         self.holds, self.lanes, self.serial, self.memory = holds, lanes, serial, memory
-        self.of_task = {name: hold for hold in holds for name in hold.names}
-        self.order = {hold: n for n, hold in enumerate(holds)}
 
     def of(self, lane: _Lane) -> list[Charged]:
         found = lane.left
@@ -203,7 +220,7 @@ class _Waits:
                     found += [(*stretch, order) for stretch in self._ready(hold, since, end, lane)]
                 if (end := since) <= start:
                     return
-            before = self.before(hold)
+            before = hold.before
             until = start if before is None else before.end
             if end > until:
                 since = until if until > start else start
@@ -215,17 +232,12 @@ class _Waits:
                 since = before.start if before.start > start else start
                 name = before.names[0]
                 if len(before.pieces) == 1:
-                    found.append((since, end, _dependency(before.pieces[0].what, name), order))
+                    found.append((since, end, _dependency(before.pieces[0][2], name), order))
                 else:
-                    found += [(*p[:2], _dependency(p.what, name), order) for p in before.within(since, end)]
+                    found += [(*each, _dependency(does, name), order) for *each, does in before.within(since, end)]
                 if (end := since) <= start:
                     return
             hold = before
-
-    def before(self, hold: Hold) -> Hold | None:
-        """What made it ready; None where that began no earlier, as no ledger of ours tells it."""
-        found = self.of_task.get(hold.after or "")
-        return found if found is not None and self.order[found] < self.order.get(hold, len(self.order)) else None
 
     def _ready(self, hold: Hold, start: float, end: float, lane: str) -> Iterator[tuple[float, float, What]]:
         """It is ready and does not start. lane: one in which a slot is idle all the while."""
@@ -297,50 +309,60 @@ def _waited(label: str, cause: str = "") -> What:
 # -- scopes
 
 
-def _by_scope(waits: _Waits, scopes: Sequence[str], start: float, end: float, over: What) -> dict[str, list[Piece]]:
+def _courses(
+    waits: _Waits, scopes: Sequence[str], start: float, end: float, over: What
+) -> dict[str, Iterable[Stretch]]:
     mine: dict[str, list[Hold]] = {scope: [] for scope in scopes}
     for hold in waits.holds:
         for scope in hold.scopes if len(hold.scopes) < 2 else dict.fromkeys(hold.scopes):
             mine.setdefault(scope, []).append(hold)
-    return {scope: _of_scope(waits, holds, start, end, over) for scope, holds in mine.items()}
+    return {scope: _Course(waits, holds, start, end, over) for scope, holds in mine.items()}
 
 
-def _of_scope(waits: _Waits, holds: Sequence[Hold], start: float, end: float, over: What) -> list[Piece]:
-    found: list[Piece] = []
-    at = start
-    for hold in holds:
-        if hold.start > at:
-            _gap(waits, hold, at, found)
-            found += hold.pieces
-            at = hold.end
-            continue
-        for piece in hold.pieces:
-            if piece.end > at:
-                found.append(piece if piece.start >= at else Piece(at, piece.end, piece.what))
-                at = piece.end
-    if at < end:
-        found.append(Piece(at, end, over))
-    return found
+@attrs.frozen
+class _Course:
+    """What a scope did and waited for: made anew whenever it is asked for, as sums need it but once."""
 
+    waits: _Waits
+    holds: Sequence[Hold]
+    start: float
+    end: float
+    over: What
 
-def _gap(waits: _Waits, hold: Hold, at: float, found: list[Piece]) -> None:
-    """From then to its start: not ready yet; then ready, and no slot free for so long, the rest for something else."""
-    end, ready = hold.start, hold.ready
-    ready = at if ready < at else end if ready > end else ready
-    if ready > at:
-        before = waits.of_task.get(hold.after or "")
-        until = at if before is None else min(max(before.end, at), ready)
-        if until > at:
-            found.append(Piece(at, until, _waited(DEPENDENCY, hold.after or "")))
-        if ready > until:
-            found.append(Piece(until, ready, _DECIDING))
-    if end > ready:
-        waited = ready + min(waits.lanes[hold.lane].full.within(ready, end), end - ready)
-        if waited > ready:
-            found.append(Piece(ready, waited, _waited(f"a slot of {hold.lane}")))
-        if end > waited:
-            rest = ONE_AT_A_TIME if waits.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
-            found.append(Piece(waited, end, _waited(rest) if rest else _DECIDING))
+    def __iter__(self) -> Iterator[Stretch]:
+        found: list[Stretch] = []
+        at = self.start
+        for hold in self.holds:
+            if hold.start > at:
+                self._gap(hold, at, found)
+                found += hold.pieces
+                at = hold.end
+                continue
+            for since, until, what in hold.pieces:
+                if until > at:
+                    found.append((max(since, at), until, what))
+                    at = until
+        if at < self.end:
+            found.append((at, self.end, self.over))
+        return iter(found)
+
+    def _gap(self, hold: Hold, at: float, found: list[Stretch]) -> None:
+        """From then to its start: not ready yet; then ready, and no slot free for so long, the rest for something else."""
+        end, ready = hold.start, hold.ready
+        ready = at if ready < at else end if ready > end else ready
+        if ready > at:
+            until = at if hold.before is None else min(max(hold.before.end, at), ready)
+            if until > at:
+                found.append((at, until, _waited(DEPENDENCY, hold.after or "")))
+            if ready > until:
+                found.append((until, ready, _DECIDING))
+        if end > ready:
+            waited = ready + min(self.waits.lanes[hold.lane].full.within(ready, end), end - ready)
+            if waited > ready:
+                found.append((ready, waited, _waited(f"a slot of {hold.lane}")))
+            if end > waited:
+                rest = ONE_AT_A_TIME if self.waits.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
+                found.append((waited, end, _waited(rest) if rest else _DECIDING))
 
 
 def _together(lanes: Mapping[str, _Lane], start: float, end: float) -> dict[tuple[str, ...], float]:

@@ -129,9 +129,9 @@ def of(events: ByEvent, found: Timeline, share: Shares, replayed: bool = True, r
         Lane(lane, slots, slots * found.wall, _rows(found.slots[lane])) for lane, slots in found.lanes.items()
     )
     scopes: dict[str, tuple[Row, ...]] = {}
-    for scope, pieces in found.scopes.items():
+    for scope, course in found.courses.items():
         sums: dict[What, float] = defaultdict(float)
-        for start, end, what in pieces:
+        for start, end, what in course:
             sums[what] += end - start
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}

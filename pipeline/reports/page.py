@@ -160,7 +160,7 @@ def _time(found: Timeline, scopes: Sequence[str]) -> dict[str, Any]:
     lanes = [
         {"name": lane, "slots": slots, "rows": _rows(found, lane, slots, cut)} for lane, slots in found.lanes.items()
     ]
-    by_scope = [_joined([cut(p.start, p.end, p.what) for p in found.scopes.get(name, ())]) for name in names]
+    by_scope = [_joined([cut(*piece) for piece in found.scopes.get(name, ())]) for name in names]
     return {
         "span": ms(found.end),
         "names": names,
@@ -185,11 +185,7 @@ def _rows(found: Timeline, lane: str, slots: int, cut: Callable[..., Cut]) -> li
     for row in rows:
         mine: list[Cut] = []
         for start, end, hold in row:
-            first = bisect_right(hold.pieces, start, key=lambda piece: piece.end)
-            for piece in hold.pieces[first:]:
-                if piece.start >= end:
-                    break
-                mine.append(cut(max(start, piece.start), min(end, piece.end), piece.what, hold))
+            mine += [cut(*each, hold) for each in hold.within(start, end)]
         cuts.append(mine)
     places = [0] * len(rows)
     for left, right, why in found.idle(lane):

@@ -25,7 +25,7 @@ class Past:
     @functools.cached_property
     def runs(self) -> dict[str, ByEvent]:
         """Of all runs, oldest first."""
-        return ledger.runs(itertools.chain(ledger.events(self._session.ledger_path), self._closing))
+        return ledger.runs(itertools.chain(ledger.without_starts(self._session.ledger_path), self._closing))
 
     @functools.cached_property
     def last(self) -> ByEvent:

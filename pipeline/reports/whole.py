@@ -229,7 +229,7 @@ def _runs_of(session: Session, past: Past) -> list[Run]:
         kept = orjson.loads(place.read_bytes())
         if kept["inode"] == inode and kept["at"] <= begun and kept["format"] == _FORMAT:
             known, at = [Run(**each) for each in kept["runs"]], kept["at"]
-    known += runs(ledger.runs(ledger.events(session.ledger_path, at, begun)))
+    known += runs(ledger.runs(ledger.without_starts(session.ledger_path, at, begun)))
     with contextlib.suppress(OSError):
         said = {"inode": session.ledger_path.stat().st_ino, "at": begun, "format": _FORMAT}
         write_bytes(place, orjson.dumps({**said, "runs": [attrs.asdict(run) for run in known]}))
