@@ -16,6 +16,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import attrs
+
 from bench.measuring import Row, doit, run
 from pipeline import ledger, replay, timeline
 from pipeline.model import GENERATION, VALIDATION
@@ -90,7 +92,7 @@ POLICIES: dict[str, Callable[[Sequence[Unit], Mapping[str, int]], float]] = {
 def jittered(work: Sequence[Unit]) -> list[Unit]:
     """As a run before took: each task within about a fifth of what it takes now."""
     chance = random.Random(len(work))
-    return [u._replace(seconds=u.seconds * chance.lognormvariate(0, 0.2)) for u in work]
+    return [attrs.evolve(u, seconds=u.seconds * chance.lognormvariate(0, 0.2)) for u in work]
 
 
 def ratio(policy: str, seed: int, share: float) -> float:
@@ -139,11 +141,11 @@ def live(place: Path, pairs: int) -> Row:
     for _ in range(pairs):
         (place / "cache/durations.json").unlink(missing_ok=True)
         run(doit("-n", "4"), place, place / "home")
-        *_, events = ledger.runs(ledger.events(place / "cache/ledger.jsonl")).values()
+        *_, events = ledger.runs(place / "cache/ledger.jsonl").values()
         found = timeline.of(events)
         assert found is not None
         took.append(max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds))
-        simulated.append(replay.two_lanes(figures.work_of(events, found), found.lanes))
+        simulated.append(replay.two_lanes(figures.work_of(found), found.lanes))
     return Row("a live run of tasks that sleep, against its own simulation", took, simulated, "0.98 to 1.02")
 
 

@@ -37,6 +37,7 @@ class What(NamedTuple):
 
 
 Stretch = tuple[float, float, What]  # from and until in seconds since the epoch, and what was done; a run has 200,000
+Place = tuple[str, float, float, int]  # lane, from, until, slots more or fewer
 
 
 @attrs.define(eq=False)
@@ -57,54 +58,68 @@ class Hold:
     then: str | None  # the leg of the same task that comes after it
     memory: int
     locks: schedule.Start = _NO_LOCKS
+    spans: Sequence[Any] = ()  # as the ledger tells them
     pieces: Sequence[Stretch] = ()  # its time from start to end
-    places: Sequence[tuple[str, float, float, int]] = ()  # lane, from, until, slots more or fewer
+    places: Sequence[Place] = ()
     worked: float = 0.0  # seconds; what it waited for in between is not in them
     before: Hold | None = None  # that of `after`; None too where it began no earlier, as no ledger of ours tells it
 
-    def within(self, start: float, end: float) -> Iterator[Stretch]:
+    def within(self, start: float, end: float) -> Sequence[Stretch]:
         """Its pieces from then until then."""
+        if start <= self.start and end >= self.end:
+            return self.pieces
         first = max(0, bisect.bisect_right(self.pieces, start, key=operator.itemgetter(0)) - 1)
-        for since, until, what in itertools.islice(self.pieces, first, None):
-            if since >= end:
-                return
-            yield max(start, since), min(end, until), what
+        last = bisect.bisect_left(self.pieces, end, first, key=operator.itemgetter(0))
+        return [(max(start, since), min(end, until), what) for since, until, what in self.pieces[first:last]]
 
 
-def of(events: ByEvent) -> list[Hold]:
-    """In the order in which they start. What has begun and not ended holds its slot until the last event."""
+@attrs.frozen
+class Told:
+    """What the attempts of a run tell. A long run has so many that they are read once, for all that asks."""
+
+    holds: list[Hold]  # in the order in which they start
+    groups: dict[str, Sequence[str]]  # names that stand for other tasks
+    kills: dict[tuple[str, int | None], int]  # mutants, by scope and round of the validation
+
+
+def of(events: ByEvent) -> Told:
+    """What has begun and not ended holds its slot until the last event."""
     holds: dict[tuple[str, int, float], Hold] = {}
-    spans: dict[tuple[str, int, float], list[Any]] = {}
+    told = Told([], {}, defaultdict(int))
     for e in events.get("attempt", ()):
         get = e.get
+        kind = get("kind") or "task"
+        if kind == "group":
+            told.groups[e["task"]] = get("needs", ())
+        elif kind == "validate" and (killed := get("killed")):
+            told.kills[e["scope"], get("round")] += killed
         if (lane := get("lane")) is None:
             continue
         key = lane, get("slot", 0), e["started"]
         if (hold := holds.get(key)) is None:
             scope = get("scope")
             hold = holds[key] = Hold(
-                lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], get("kind") or "task",
-                key[1], get("after"), e["outcome"], get("needs", ()), get("then"), get("memory") or 0,
+                lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], kind, key[1],
+                get("after"), e["outcome"], get("needs", ()), get("then"), get("memory") or 0,
             )  # fmt: skip
         else:
             _beside(hold, e)
         if get("reads") or get("writes"):
             reads, writes = hold.locks.reads.union(get("reads", ())), hold.locks.writes.union(get("writes", ()))
             hold.locks = schedule.Start((), None, reads, writes)
-        if get("spans"):
-            spans.setdefault(key, []).extend(e["spans"])
+        if more := get("spans"):
+            hold.spans = [*hold.spans, *more]
     if "run-ended" not in events:
         holds |= _begun(events.get("started", ()), holds)
     inside = _inside(events)
-    for key, hold in holds.items():
-        _fill(hold, spans.get(key, ()), inside)
-    found = sorted(holds.values(), key=operator.attrgetter("start", "end"))
+    told.holds.extend(sorted(holds.values(), key=operator.attrgetter("start", "end")))
     last: dict[str | None, Hold] = {}
-    for hold in found:
+    for hold in told.holds:
+        _fill(hold, inside)
         hold.before = last.get(hold.after)
         for name in hold.names:
             last[name] = hold
-    return found
+    return told
 
 
 def _begun(
@@ -157,16 +172,16 @@ def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
         hold.outcome = e["outcome"]
 
 
-def _fill(hold: Hold, spans: Sequence[Any], inside: Mapping[str, Sequence[tuple[float, float, str]]]) -> None:
+def _fill(hold: Hold, inside: Mapping[str, Sequence[tuple[float, float, str]]]) -> None:
     """Cut the time of a hold into pieces: of what is inside of what, the innermost counts."""
     plain = _phase(hold.kind, hold.outcome)
-    if not spans and not (inside and hold.kind in _TOGETHER):
+    if not hold.spans and not (inside and hold.kind in _TOGETHER):
         hold.pieces = ((hold.start, hold.end, plain),)
         hold.worked = hold.end - hold.start
         return
     cuts: list[Stretch] = []
-    places: list[tuple[str, float, float, int]] = []
-    for kind, name, start, end in spans:
+    places: list[Place] = []
+    for kind, name, start, end in hold.spans:
         start, end = max(start, hold.start), min(end, hold.end)
         if kind in ("extra", "lent"):
             places.append((name, start, end, 1 if kind == "extra" else -1))
@@ -197,8 +212,8 @@ def _nested(start: float, end: float, plain: What, cuts: Sequence[Stretch]) -> l
     """Pieces without a gap: at each moment the cut that began last, of those that are open."""
     if len(cuts) == 1:  # nearly all
         ((since, until, what),) = cuts
-        after = until if until > since else since
-        return [each for each in ((start, since, plain), (since, until, what), (after, end, plain)) if each[1] > each[0]]
+        three = (start, since, plain), (since, until, what), (max(since, until), end, plain)
+        return [each for each in three if each[1] > each[0]]
     edges = sorted({start, end, *(edge for cut in cuts for edge in cut[:2])})
     pieces = []
     for left, right in itertools.pairwise(edges):

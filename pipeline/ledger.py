@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import threading
 from collections import defaultdict
@@ -80,34 +81,14 @@ def events(path: Path, start: int = 0, end: int | None = None) -> Iterator[Event
             yield event
 
 
-_STARTED = b'{"event":"started","run":"'  # as we write it; a line that says it otherwise is read as any other
-
-
-def without_starts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Event]:
-    """As `events`, but of a run that ended without what began: it tells the end of each. That is two lines in five, and
-    they are not even parsed. What began in other runs comes last."""
-    begun: list[bytes] = []
-    over: set[object] = set()
-    for line in _lines(path, start, end):
-        if line.startswith(_STARTED):
-            begun.append(line)
-        elif (event := _event(line)) is not None:
-            if event["event"] == "run-ended":
-                over.add(event["run"])
-            yield event
-    for line in begun:
-        run = line[len(_STARTED) : line.find(b'"', len(_STARTED))].decode(errors="replace")
-        if run not in over and (event := _event(line)) is not None:
-            yield event
-
-
 def _lines(path: Path, start: int, end: int | None) -> Iterator[bytes]:
+    left = math.inf if end is None else end - start
     try:
         with path.open("rb") as file:
             file.seek(start)
             for line in file:
-                start += len(line)
-                if end is not None and start > end:
+                left -= len(line)
+                if left < 0:
                     return
                 yield line
     except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
@@ -116,10 +97,11 @@ def _lines(path: Path, start: int, end: int | None) -> Iterator[bytes]:
 
 def _event(line: bytes) -> Event | None:
     try:
-        event = orjson.loads(line)
-    except ValueError:
+        event: Event = orjson.loads(line)
+        event["event"], event["run"]
+    except (ValueError, TypeError, LookupError):  # no JSON, no object, no event
         return None
-    return event if type(event) is dict and "event" in event and "run" in event else None
+    return event
 
 
 def by_event(events: Iterable[Event]) -> ByEvent:
@@ -129,14 +111,24 @@ def by_event(events: Iterable[Event]) -> ByEvent:
     return found
 
 
-def runs(events: Iterable[Event]) -> dict[str, ByEvent]:
-    """By run, the oldest first."""
-    found: dict[str, defaultdict[str, list[Event]]] = {}
-    for e in events:
-        of_run = found.get(e["run"])
-        if of_run is None:
-            of_run = found[e["run"]] = defaultdict(list)
-        of_run[e["event"]].append(e)
+_STARTED = b'{"event":"started","run":"'  # as we write it; a line that says it otherwise is read as any other
+
+
+def runs(path: Path, start: int = 0, end: int | None = None) -> dict[str, ByEvent]:
+    """By run, the oldest first. Of a run that ended without what began, for it tells the end of each: that is two
+    lines in five, and they are not even parsed. start, end: where in the file lines begin."""
+    found: defaultdict[str, defaultdict[str, list[Event]]] = defaultdict(lambda: defaultdict(list))
+    begun: list[bytes] = []
+    for line in _lines(path, start, end):
+        if line.startswith(_STARTED):
+            begun.append(line)
+        elif (e := _event(line)) is not None:
+            found[e["run"]][e["event"]].append(e)
+    over = {run.encode() for run, of_run in found.items() if "run-ended" in of_run}
+    for line in begun:
+        run = line[len(_STARTED) : line.find(b'"', len(_STARTED))]
+        if run not in over and (e := _event(line)) is not None:
+            found[e["run"]]["started"].append(e)
     return dict[str, ByEvent](found)
 
 

@@ -11,7 +11,8 @@ import graphlib
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import attrs
 
 from pipeline import schedule
 from pipeline.holds import Hold
@@ -22,7 +23,8 @@ KIND = "kind "  # before a kind, as the ledger tells a need of all of it
 _MERGE = "the merge lock"  # as a path that landings write
 
 
-class Unit(NamedTuple):
+@attrs.define(eq=False)
+class Unit:
     """Tasks that share a slot. seconds: of work."""
 
     name: str
@@ -39,7 +41,6 @@ class Unit(NamedTuple):
 def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Unit]:
     """What ran, as work that can be done again. groups: names that stand for others, as the ledger tells them."""
     of_task: dict[str, str] = {}
-    of_kind: dict[str, list[str]] = defaultdict(list)
     names: dict[str, Hold] = {}
     for hold in holds:
         name = hold.names[0]
@@ -48,21 +49,21 @@ def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Un
         names[name] = hold
         for each in hold.names:
             of_task.setdefault(each, name)
-        of_kind[hold.kind].append(name)
     barriers: dict[str, Unit] = {}
 
     def unit_of(need: str) -> str | None:
         """The unit that a need stands for; a group, or a kind, is a unit without work that needs its members."""
         if need in of_task:
             return of_task[need]
-        of = of_kind.get(need.removeprefix(KIND)) if need.startswith(KIND) else None
-        members = of or groups.get(need)
-        if members is None:
+        if need in barriers:
+            return need
+        kind = need.removeprefix(KIND) if need.startswith(KIND) else None
+        of_kind = [name for name, hold in names.items() if hold.kind == kind] if kind else []
+        if not of_kind and need not in groups:
             return None  # it was up to date
-        if need not in barriers:
-            barriers[need] = Unit(need, None, 0.0)
-            resolved = {each if of else unit_of(each) for each in members}
-            barriers[need] = Unit(need, None, 0.0, frozenset([each for each in resolved if each]))
+        barriers[need] = Unit(need, None, 0.0)
+        members = of_kind or [unit for each in groups[need] if (unit := unit_of(each))]
+        barriers[need].needs = frozenset(members)
         return need
 
     work = []
@@ -108,7 +109,7 @@ def waves(work: Sequence[Unit], capacity: Mapping[str, int]) -> float:
     """In lanes, with a barrier: nothing starts before all has ended that stands a step before it in the graph."""
     level = _levels(work)
     gates = {n: f"wave {n}" for n in range(max(level.values(), default=0) + 1)}
-    held = [u._replace(needs=frozenset([gates[level[u.name] - 1]] if level[u.name] else [])) for u in work]
+    held = [attrs.evolve(u, needs=frozenset([gates[level[u.name] - 1]] if level[u.name] else [])) for u in work]
     ends = [
         Unit(
             gate, None, 0.0, frozenset([*(u.name for u in work if level[u.name] == n), *([gates[n - 1]] if n else [])])
@@ -217,13 +218,13 @@ def _fused(work: Sequence[Unit]) -> list[Unit]:
         needs = {into.get(n, n) for n in u.needs | (tail.needs if tail else frozenset())} - {u.name}
         seconds = u.seconds + (tail.seconds if tail else 0.0)
         writes = u.writes | (tail.writes if tail else frozenset())
-        fused.append(u._replace(pool=u.pool and VALIDATION, seconds=seconds, needs=frozenset(needs), writes=writes))
+        pool = u.pool and VALIDATION
+        fused.append(attrs.evolve(u, pool=pool, seconds=seconds, needs=frozenset(needs), writes=writes))
     return fused
 
 
 def _in_order(work: Sequence[Unit]) -> Sequence[Unit]:
     """Each after all that it needs: as it is, where it is told so."""
-    by_name = {u.name: u for u in work}
     seen: set[str] = set()
     for u in work:
         if not u.needs <= seen:
@@ -231,6 +232,7 @@ def _in_order(work: Sequence[Unit]) -> Sequence[Unit]:
         seen.add(u.name)
     else:
         return work
+    by_name = {u.name: u for u in work}
     return [by_name[name] for name in graphlib.TopologicalSorter({u.name: u.needs for u in work}).static_order()]
 
 
@@ -245,5 +247,5 @@ def _chains(work: Sequence[Unit]) -> dict[str, float]:
     """For each unit the seconds of the longest chain that ends with it."""
     chain: dict[str, float] = {}
     for u in _in_order(work):
-        chain[u.name] = u.seconds + (max(chain[n] for n in u.needs) if u.needs else 0.0)
+        chain[u.name] = u.seconds + (max([chain[need] for need in u.needs]) if u.needs else 0.0)
     return chain

@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import math
 import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,15 +59,19 @@ class Timeline:
     start: float
     end: float
     lanes: Mapping[str, int]
-    holds: Sequence[Hold]
+    told: held.Told
     slots: Mapping[str, Mapping[What, float]]  # lane -> slot-seconds; they sum to slots × wall clock
     courses: Mapping[str, Iterable[Stretch]]  # scope -> what it did and waited for, from start to end without a gap
-    charged: Mapping[str, Sequence[Charged]]  # lane -> what its idle slots waited for, in no order
+    charged: Mapping[str, Iterable[Charged]]  # lane -> what its idle slots waited for, in no order
     together: Mapping[tuple[str, ...], float]  # which lanes worked at once -> seconds; they sum to the wall clock
 
     @property
     def wall(self) -> float:
         return self.end - self.start
+
+    @property
+    def holds(self) -> Sequence[Hold]:
+        return self.told.holds
 
     @functools.cached_property
     def scopes(self) -> Mapping[str, Sequence[Piece]]:
@@ -89,84 +94,84 @@ class Timeline:
 def of(events: ByEvent) -> Timeline | None:
     """The timeline of one run's events, None where no task of it ran in a lane. A run that was killed ends with its
     last event."""
-    holds = held.of(events)
-    if not holds:
+    told = held.of(events)
+    if not (holds := told.holds):
         return None
     began = next(iter(events.get("run-started", ())), {})
     ended = next((e["at"] for e in events.get("run-ended", ())), None)
     start = min(began.get("at", holds[0].start), holds[0].start)
-    end = max(ended or 0.0, *[hold.end for hold in holds])
+    last = max([hold.end for hold in holds])
+    end = max(ended or 0.0, last)
+    nothing, over = (_NOTHING_LEFT, _ENDED) if ended is not None else (_NOT_MEASURED, _NOT_MEASURED)
     used: dict[str, list[Hold]] = defaultdict(list)
+    of_scope: dict[str, list[Hold]] = defaultdict(list, {scope: [] for scope in began.get("scopes") or ()})
+    slots: dict[str, dict[What, float]] = defaultdict(lambda: defaultdict(float))
     for hold in holds:
         used[hold.lane].append(hold)
+        for scope in hold.scopes if len(hold.scopes) < 2 else dict.fromkeys(hold.scopes):
+            of_scope[scope].append(hold)
+        did = slots[hold.lane]
+        for since, until, what in hold.pieces:
+            did[what] += until - since
     said = began.get("lanes") or {}  # a ledger of an older version says nothing of capacities
     lanes = {lane: max(said.get(lane, 1), 1) for lane in dict.fromkeys([*said, *used]) if lane in used}
-    nothing, over = (_NOTHING_LEFT, _ENDED) if ended is not None else (_NOT_MEASURED, _NOT_MEASURED)
-    found = {lane: _Lane(lane, slots, used[lane], holds, start, end, nothing) for lane, slots in lanes.items()}
+    placed = [(hold, place) for hold in holds for place in hold.places if place[0] in lanes]
+    for hold, (lane, since, until, more) in placed:
+        for left, right, what in hold.within(since, until):
+            slots[lane][what] += more * (right - left)
+    found = {
+        lane: _Lane(n, used[lane], [each for each in placed if each[1][0] == lane], start, end, nothing)
+        for lane, n in lanes.items()
+    }
     waits = _Waits(holds, found, bool(began.get("serial")), int(began.get("memory") or 0))
-    slots = _worked(holds, lanes)
-    charged: dict[str, list[Charged]] = {}
-    for name, lane in found.items():
-        mine, sums = waits.of(lane), slots[name]
-        charged[name] = mine
-        for since, until, what, _ in mine:
-            sums[what] += until - since
-    courses = _courses(waits, began.get("scopes") or (), start, end, over)
-    return Timeline(start, end, lanes, holds, slots, courses, charged, _together(found, start, end))
-
-
-def _worked(holds: Sequence[Hold], lanes: Mapping[str, int]) -> dict[str, dict[What, float]]:
-    """What holds did in the slots that they had."""
-    slots: dict[str, dict[What, float]] = {lane: defaultdict(float) for lane in lanes}
-    for hold in holds:
-        mine = slots[hold.lane]
-        for since, until, what in hold.pieces:
-            mine[what] += until - since
-        for lane, left, right, more in hold.places:
-            for since, until, what in hold.within(left, right) if lane in slots else ():
-                slots[lane][what] += more * (until - since)
-    return slots
+    charged = {name: _Idle(waits, lane) for name, lane in found.items()}
+    for name, idle in charged.items():
+        did = slots[name]
+        for since, until, what, _ in idle:
+            did[what] += until - since
+    courses = {scope: _Course(waits, mine, start, end, over) for scope, mine in of_scope.items()}
+    return Timeline(start, end, lanes, told, slots, courses, charged, _together(found, start, end))
 
 
 class _Lane:
     """From edge to edge: which task each idle slot is charged to."""
 
     def __init__(
-        self, name: str, capacity: int, holds: Sequence[Hold], all_: Sequence[Hold], start: float, end: float,
-        nothing: What,
+        self, capacity: int, holds: Sequence[Hold], placed: Sequence[tuple[Hold, held.Place]], start: float,
+        end: float, nothing: What,
     ) -> None:  # fmt: skip
-        self.name = name
         self.windows: list[tuple[Hold, float, float, int]] = []  # a task to come, and from when until when
         self.left: list[Charged] = []  # slots that nothing comes to
         self.full, self.busy = Stretches(), Stretches()  # when no slot was free; when one was taken
         lent: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left, by holds that lend theirs
         extra = []
-        for hold in all_:
-            for lane, since_, until, more in hold.places:
-                if lane == name and more > 0:
-                    extra.append(_extra(hold, lane, since_, until))
-                elif lane == name:
-                    lent[since_] += more
-                    lent[until] -= more
+        for hold, (lane, since_, until, more) in placed:
+            if more > 0:
+                extra.append(_extra(hold, lane, since_, until))
+            else:
+                lent[since_] += more
+                lent[until] -= more
         holds = sorted([*holds, *extra], key=operator.attrgetter("start")) if extra else holds
-        starts, ends = [hold.start for hold in holds], sorted([hold.end for hold in holds])
+        starts, ends = [*[hold.start for hold in holds], math.inf], [*sorted([hold.end for hold in holds]), math.inf]
+        marks, mark = [*sorted({*lent, end}), math.inf], 0
         since = [start] * len(holds)
         count, taken, begun, over, at = len(holds), 0, 0, 0, start
         reach = min(count, capacity)  # holds before this one have started, or a slot is charged to them
         filled = worked = None  # since when no slot is free; since when one is taken
-        for moment in dict.fromkeys(sorted([*starts, *ends, *lent, end])):
+        while (moment := min(starts[begun], ends[over], marks[mark])) < math.inf:
             if begun + capacity - taken > count and taken < capacity and moment > at:
                 self.left += [(at, moment, nothing, n) for n in range(count, begun + capacity - taken)]
             at = moment
-            while over < count and ends[over] <= moment:
+            while ends[over] <= moment:
                 over += 1
                 taken -= 1
-            while begun < count and starts[begun] <= moment:
+            while starts[begun] <= moment:
                 if begun < reach and since[begun] < moment:
                     self.windows.append((holds[begun], since[begun], moment, begun))
                 begun += 1
                 taken += 1
-            if lent:
+            if marks[mark] == moment:
+                mark += 1
                 taken += lent.get(moment, 0)
             now = max(begun, min(count, begun + capacity - taken))
             if now > reach:
@@ -195,49 +200,52 @@ def _extra(hold: Hold, lane: str, start: float, end: float) -> Hold:
     )  # fmt: skip
 
 
+@attrs.frozen
+class _Idle:
+    """What the idle slots of a lane waited for: made anew whenever it is asked for, as sums need it but once."""
+
+    waits: _Waits
+    lane: _Lane
+
+    def __iter__(self) -> Iterator[Charged]:
+        yield from self.lane.left
+        for hold, start, end, order in self.lane.windows:
+            for since, until, what in self.waits.why(hold, start, end):
+                yield since, until, what, order
+
+
 class _Waits:
     """What a task that has not started waits for."""
 
     def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, _Lane], serial: bool, memory: int) -> None:
         self.holds, self.lanes, self.serial, self.memory = holds, lanes, serial, memory
 
-    def of(self, lane: _Lane) -> list[Charged]:
-        found = lane.left
-        for hold, start, end, order in lane.windows:
-            self._why(hold, start, end, order, found)
-        return found
-
-    def _why(self, hold: Hold, start: float, end: float, order: int, found: list[Charged]) -> None:
+    def why(self, hold: Hold, start: float, end: float) -> list[Stretch]:
         """From the end back to the start: along the chain of those that it waited for."""
+        found: list[Stretch] = []
         lane = hold.lane
-        while True:
-            ready = hold.ready
+        while end > start:
+            ready = hold.ready if hold.ready > start else start
             if end > ready:
-                since = ready if ready > start else start
                 if hold.lane == lane and not (self.serial or hold.locks.reads or hold.locks.writes or hold.memory):
-                    found.append((since, end, _DECIDING, order))
+                    found.append((ready, end, _DECIDING))
                 else:
-                    found += [(*stretch, order) for stretch in self._ready(hold, since, end, lane)]
-                if (end := since) <= start:
-                    return
+                    found += self._ready(hold, ready, end, lane)
+                end = ready
             before = hold.before
-            until = start if before is None else before.end
+            until = before.end if before is not None and before.end > start else start
             if end > until:
-                since = until if until > start else start
-                found.append((since, end, _DECIDING, order))
-                end = since
-            if before is None or end <= start:
-                return
-            if end > before.start:
-                since = before.start if before.start > start else start
+                found.append((until, end, _DECIDING))
+                end = until
+            if before is None:
+                break
+            since = before.start if before.start > start else start
+            if end > since:
                 name = before.names[0]
-                if len(before.pieces) == 1:
-                    found.append((since, end, _dependency(before.pieces[0][2], name), order))
-                else:
-                    found += [(*each, _dependency(does, name), order) for *each, does in before.within(since, end)]
-                if (end := since) <= start:
-                    return
+                found += [(p[0], p[1], _dependency(p[2], name)) for p in before.within(since, end)]
+                end = since
             hold = before
+        return found
 
     def _ready(self, hold: Hold, start: float, end: float, lane: str) -> Iterator[tuple[float, float, What]]:
         """It is ready and does not start. lane: one in which a slot is idle all the while."""
@@ -309,16 +317,6 @@ def _waited(label: str, cause: str = "") -> What:
 # -- scopes
 
 
-def _courses(
-    waits: _Waits, scopes: Sequence[str], start: float, end: float, over: What
-) -> dict[str, Iterable[Stretch]]:
-    mine: dict[str, list[Hold]] = {scope: [] for scope in scopes}
-    for hold in waits.holds:
-        for scope in hold.scopes if len(hold.scopes) < 2 else dict.fromkeys(hold.scopes):
-            mine.setdefault(scope, []).append(hold)
-    return {scope: _Course(waits, holds, start, end, over) for scope, holds in mine.items()}
-
-
 @attrs.frozen
 class _Course:
     """What a scope did and waited for: made anew whenever it is asked for, as sums need it but once."""
@@ -347,7 +345,7 @@ class _Course:
         return iter(found)
 
     def _gap(self, hold: Hold, at: float, found: list[Stretch]) -> None:
-        """From then to its start: not ready yet; then ready, and no slot free for so long, the rest for something else."""
+        """From then to its start: not ready yet; then ready: no slot free for so long, the rest for something else."""
         end, ready = hold.start, hold.ready
         ready = at if ready < at else end if ready > end else ready
         if ready > at:

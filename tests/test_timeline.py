@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,3 +233,26 @@ def test_a_slot_that_a_task_takes_beside_its_own_is_waited_for_as_that_task_is()
         What("wait", DEPENDENCY, "land:a"): 4, What("wait", DEPENDENCY, "confirm:a"): 1,
         What("idle", NOTHING_LEFT): 1,
     }  # fmt: skip
+
+
+def test_of_a_run_that_ended_what_began_is_left_out_whoever_wrote_the_line_and_of_others_it_is_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ledger.jsonl"
+    for run in ("over", "killed", 'odd"name'):
+        book = ledger.Ledger(path, run)
+        book.write("started", tasks=["task:x"])
+        book.write("attempt", task='{"event":"started","run":"over"', outcome="ok")
+        if run == "over":
+            book.write("run-ended", at=9)
+        book.close()
+    with path.open("a") as file:
+        file.write('{"run": "over", "event": "started", "tasks": ["task:y"]}\n{"event":"started","run":"kil\n[1]\n7\n')
+    found = ledger.runs(path)
+    assert list(found) == ["over", "killed", 'odd"name']
+    assert {run: [*map(len, events.values())] for run, events in found.items()} == {
+        "over": [1, 1, 1], "killed": [1, 1], 'odd"name': [1, 1]
+    }  # fmt: skip
+    assert found["over"]["started"][0]["tasks"] == ["task:y"]
+    whole = ledger.by_event(ledger.events(path))
+    assert {name: len(events) for name, events in whole.items()} == {"started": 4, "attempt": 3, "run-ended": 1}

@@ -5,10 +5,10 @@ A figure is measured; or estimated, and `how` says by what method; or None, whic
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import attrs
 
@@ -19,8 +19,8 @@ from pipeline.model import GENERATION, VALIDATION
 from pipeline.results import Outcome
 from pipeline.timeline import Timeline
 
+N = TypeVar("N", int, float)
 THRESHOLD = 0.35  # of f, from which on two lanes are worth having
-_COUNTS = ("fresh_input", "cache_write", "cache_read", "output")
 _ASKING = ("generate", "draft", "repair")  # kinds of tasks that ask a model
 FIRST_COME = "two lanes, first come"
 HOW = "recorded durations in simulated time, a batch as one piece of work"
@@ -45,7 +45,7 @@ class Lane:
     rows: tuple[Row, ...]  # the most first
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Spent:
     """What the calls of one scope, round and model cost, by the providers' envelopes."""
 
@@ -53,6 +53,7 @@ class Spent:
     round: int | None
     model: str | None
     calls: int
+    seconds: float  # of the calls, added up
     fresh_input: int | None  # tokens; None where the envelope of any call did not say it
     cache_write: int | None
     cache_read: int | None
@@ -60,6 +61,19 @@ class Spent:
     cost: float | None  # USD
     kills: int  # of that scope and round
     nothing_for: str  # why these tokens bought nothing; "" where they bought a kill
+
+    def add(self, call: Event) -> None:
+        """One more call, by its envelope."""
+        told: Mapping[str, Any] = call.get("tokens") or {}
+        self.calls += 1
+        if began := call.get("started"):
+            self.seconds += call["ended"] - began
+        said = told.get("source") == "envelope"
+        self.fresh_input = _plus(self.fresh_input, told.get("fresh_input", 0) if said else None)
+        self.cache_write = _plus(self.cache_write, told.get("cache_write", 0) if said else None)
+        self.cache_read = _plus(self.cache_read, told.get("cache_read", 0) if said else None)
+        self.output = _plus(self.output, told.get("output", 0) if said else None)
+        self.cost = _plus(self.cost, told.get("cost"))
 
     @property
     def measured(self) -> bool:
@@ -122,9 +136,11 @@ class Figures:
         return self.end - self.start
 
 
-def of(events: ByEvent, found: Timeline, share: Shares, replayed: bool = True, run: str = "") -> Figures:
-    """The figures of one run's events, of its timeline and its shares. replayed: whether what the work would have taken
-    in other orders is asked for."""
+def of(
+    events: ByEvent, found: Timeline, spent: tuple[Spent, ...], share: Shares, replayed: bool = True, run: str = ""
+) -> Figures:
+    """The figures of one run's events, its timeline, what was spent, and its shares. replayed: whether what the work
+    would have taken in other orders is asked for."""
     lanes = tuple(
         Lane(lane, slots, slots * found.wall, _rows(found.slots[lane])) for lane, slots in found.lanes.items()
     )
@@ -136,11 +152,11 @@ def of(events: ByEvent, found: Timeline, share: Shares, replayed: bool = True, r
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}
     killed = "run-ended" not in events
-    in_flight = sum(hold.outcome == NO_END and hold.kind in _ASKING for hold in found.holds)
+    in_flight = sum(hold.outcome == NO_END and hold.kind in _ASKING for hold in found.holds) if killed else 0
     busy = sum(row.seconds for lane in lanes if lane.name == GENERATION for row in lane.rows if _worked(row))
     return Figures(
-        run, found.start, found.end, killed, in_flight, lanes, scopes, together, busy, _spent(events), share,
-        _verdict(events, found, replayed),
+        run, found.start, found.end, killed, in_flight, lanes, scopes, together, busy,
+        spent, share, _verdict(found, replayed),
     )  # fmt: skip
 
 
@@ -156,6 +172,10 @@ def _rows(sums: Mapping[What, float]) -> tuple[Row, ...]:
 # -- tokens
 
 
+def _plus(sum_: N | None, more: N | None) -> N | None:
+    return None if sum_ is None or more is None else sum_ + more
+
+
 def paid(call: Event) -> int | None:
     """Tokens of one call: fresh input, cache write and output. None where no envelope says it."""
     told = call.get("tokens") or {}
@@ -164,35 +184,28 @@ def paid(call: Event) -> int | None:
     return int(told["fresh_input"] + told["cache_write"] + told["output"])
 
 
-def _spent(events: ByEvent) -> tuple[Spent, ...]:
-    kills: Counter[tuple[str, int | None]] = Counter()
+def spent(events: ByEvent, found: Timeline) -> tuple[Spent, ...]:
+    """By scope, round and model."""
+    kills = found.told.kills
     dropped: dict[tuple[str, int | None], Counter[str]] = defaultdict(Counter)
-    found: dict[tuple[str, int | None, str | None], Spent] = {}
-    failed: dict[tuple[str, int | None, str | None], list[str]] = defaultdict(list)
-    well = str(Outcome.OK)
-    by_key: dict[tuple[str, int | None, str | None], list[Event]] = defaultdict(list)
-    for e in events.get("call", ()):
-        by_key[e["scope"], e.get("round"), e.get("model")].append(e)
-    for key, calls in by_key.items():
-        failed[key] = [e["outcome"] for e in calls if e["outcome"] != well]
-        told = [e.get("tokens") or {} for e in calls]
-        costs: list[float] = [each["cost"] for each in told if each.get("cost") is not None]
-        cost = math.fsum(costs) if len(costs) == len(told) else None
-        said = all(each.get("source") == "envelope" for each in told)
-        fresh, write, read, out = (sum(each.get(name, 0) for each in told) if said else None for name in _COUNTS)
-        found[key] = Spent(*key, len(calls), fresh, write, read, out, cost, 0, "")
     for e in events.get("candidate-dropped", ()):
         dropped[e["scope"], e.get("round")][e["outcome"]] += 1
-    for e in events.get("attempt", ()):
-        if e.get("killed") and e.get("kind") == "validate":
-            kills[e["scope"], e.get("round")] += e["killed"]
-    for key, spent in found.items():
-        spent.kills = kills.get(key[:2], 0)
-        spent.nothing_for = _nothing(spent, failed.get(key, ()), dropped.get(key[:2], Counter()))
-    return tuple([found[key] for key in sorted(found, key=lambda key: (key[0], key[1] or 0, key[2] or ""))])
+    said: dict[tuple[str, int | None, str | None], Spent] = {}
+    failed: dict[Spent, list[str]] = defaultdict(list)
+    well = str(Outcome.OK)
+    for e in events.get("call", ()):
+        scope, round_, model = key = e["scope"], e.get("round"), e.get("model")
+        if (of := said.get(key)) is None:
+            of = said[key] = Spent(scope, round_, model, 0, 0.0, 0, 0, 0, 0, 0.0, kills.get((scope, round_), 0), "")
+        of.add(e)
+        if e["outcome"] != well:
+            failed[of].append(e["outcome"])
+    for of in said.values():
+        of.nothing_for = _nothing(of, failed.get(of, ()), dropped.get((of.scope, of.round)))
+    return tuple(sorted(said.values(), key=lambda of: (of.scope, of.round or 0, of.model or "")))
 
 
-def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str]) -> str:
+def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str] | None) -> str:
     """Why calls bought nothing; "" where they did, and where what they bought is no kill: an agent's draft."""
     if len(failed) == spent.calls:
         return f"the calls ended as {', '.join(sorted(set(failed)))}"
@@ -206,39 +219,37 @@ def _nothing(spent: Spent, failed: Sequence[str], dropped: Counter[str]) -> str:
 # -- the verdict on lanes
 
 
-def shares(events: ByEvent, found: Timeline) -> Shares:
-    g, rounds = 0.0, dict[tuple[str, int], float]()
-    for e in events.get("call", ()):
-        if e.get("started"):
-            took = e["ended"] - e["started"]
-            g += took
-            if (round_ := e.get("round")) is not None:
-                rounds[e["scope"], round_] = rounds.get((e["scope"], round_), 0.0) + took
+def shares(spent: Sequence[Spent], found: Timeline) -> Shares:
+    rounds: dict[tuple[str, int], float] = defaultdict(float)
+    for calls in spent:
+        if calls.round is not None:
+            rounds[calls.scope, calls.round] += calls.seconds
+    g = sum([calls.seconds for calls in spent], 0.0)
     v, validated = 0.0, dict[str, float]()
     for hold in found.holds:
         if hold.lane != GENERATION:
             v += hold.worked
         if hold.kind == "validate":
-            validated.update(dict.fromkeys(hold.names, hold.worked))
-    each = [
+            for name in hold.names:
+                validated[name] = hold.worked
+    each = sorted(
         took / (took + after)
         for (scope, n), took in rounds.items()
         if took and (after := validated.get(f"validate:{scope}:{n}"))
-    ]
-    return Shares(g, v, (min(each), statistics.median(each), max(each)) if each else None)
+    )
+    return Shares(g, v, (each[0], statistics.median(each), each[-1]) if each else None)
 
 
-def _verdict(events: ByEvent, found: Timeline, replayed: bool) -> Verdict:
-    work = work_of(events, found)
-    took = max(hold.end for hold in found.holds) - min(hold.start for hold in found.holds)
+def _verdict(found: Timeline, replayed: bool) -> Verdict:
+    work = work_of(found)
+    took = max([hold.end for hold in found.holds]) - found.holds[0].start
     bound, by = replay.bound(work, found.lanes)
-    two = replayed and any(hold.lane == GENERATION for hold in found.holds)
+    two = replayed and GENERATION in found.lanes
     return Verdict(took, bound, by, replays(work, found.lanes) if two else {})
 
 
-def work_of(events: ByEvent, found: Timeline) -> list[replay.Unit]:
-    groups = {e["task"]: e.get("needs", ()) for e in events.get("attempt", ()) if e.get("kind") == "group"}
-    return replay.units(found.holds, groups)
+def work_of(found: Timeline) -> list[replay.Unit]:
+    return replay.units(found.holds, found.told.groups)
 
 
 def replays(work: Sequence[replay.Unit], lanes: Mapping[str, int]) -> dict[str, float]:
@@ -258,5 +269,5 @@ def what_if(events: ByEvent, lanes: Mapping[str, int]) -> tuple[float, float] | 
     nothing ran."""
     if (found := timeline.of(events)) is None:
         return None
-    work = work_of(events, found)
+    work = work_of(found)
     return replay.two_lanes(work, {**found.lanes, **lanes}), replay.two_lanes(work, found.lanes)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pipeline import ledger, timeline
 from pipeline.ledger import ByEvent, Event
 from pipeline.reports import figures
-from pipeline.reports.figures import Figures, Shares
+from pipeline.reports.figures import Figures, Shares, Spent
 from pipeline.session import Session
 from pipeline.timeline import Timeline
 
@@ -25,7 +25,7 @@ class Past:
     @functools.cached_property
     def runs(self) -> dict[str, ByEvent]:
         """Of all runs, oldest first."""
-        return ledger.runs(itertools.chain(ledger.without_starts(self._session.ledger_path), self._closing))
+        return ledger.runs(self._session.ledger_path)
 
     @functools.cached_property
     def last(self) -> ByEvent:
@@ -44,8 +44,12 @@ class Past:
         return timeline.of(self.last)
 
     @functools.cached_property
+    def spent(self) -> tuple[Spent, ...]:
+        return figures.spent(self.last, self.timeline) if self.timeline else ()
+
+    @functools.cached_property
     def shares(self) -> Shares | None:
-        return figures.shares(self.last, self.timeline) if self.timeline else None
+        return figures.shares(self.spent, self.timeline) if self.timeline else None
 
     @functools.cached_property
     def figures(self) -> Figures | None:
@@ -53,7 +57,7 @@ class Past:
         if self.timeline is None or self.shares is None:
             return None
         run = self._session.info.run if self._session.info else next(iter(self.last.values()))[0]["run"]
-        return figures.of(self.last, self.timeline, self.shares, self._replayed, run)
+        return figures.of(self.last, self.timeline, self.spent, self.shares, self._replayed, run)
 
 
 def narrowed_by(of_run: ByEvent) -> str:

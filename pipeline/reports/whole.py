@@ -229,7 +229,7 @@ def _runs_of(session: Session, past: Past) -> list[Run]:
         kept = orjson.loads(place.read_bytes())
         if kept["inode"] == inode and kept["at"] <= begun and kept["format"] == _FORMAT:
             known, at = [Run(**each) for each in kept["runs"]], kept["at"]
-    known += runs(ledger.runs(ledger.without_starts(session.ledger_path, at, begun)))
+    known += runs(ledger.runs(session.ledger_path, at, begun))
     with contextlib.suppress(OSError):
         said = {"inode": session.ledger_path.stat().st_ino, "at": begun, "format": _FORMAT}
         write_bytes(place, orjson.dumps({**said, "runs": [attrs.asdict(run) for run in known]}))
@@ -244,7 +244,7 @@ def _run(run: str, events: ByEvent) -> Run:
     began: Event = next(iter(events.get("run-started", ())), {})
     ended: Event = next(iter(events.get("run-ended", ())), {})
     endings = events.get("ending", ())
-    tasks = sum(e.get("lane") is not None for e in events.get("attempt", ()))
+    tasks = len([1 for e in events.get("attempt", ()) if e.get("lane") is not None])
     seen = max(e.get("ended") or e.get("at") or e.get("started") or 0.0 for of in events.values() for e in of[-1:])
     tokens: int | None = 0
     cost: float | None = 0.0
