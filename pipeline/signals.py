@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -13,14 +14,16 @@ from typing import Any
 from pipeline import lifetime, process
 
 INTERRUPTED = 130  # exit status
+ONE = 0.2  # seconds in which another signal is the first one still: timeout(1) sends it to its child and to the group
 
 
 class Signals:
-    """The first: nothing new starts, every child is ended, `hit` is set. The second: exit now."""
+    """The first: nothing new starts, every child is ended, `hit` is set. The second, later than that by more than a
+    moment: exit now."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.hit = False
-        self._wake, self._raising = wake, False
+        self._wake, self._raising, self._first = wake, False, -ONE
         self._before: dict[int, Any] = {}
         self._stopper: threading.Thread | None = None
 
@@ -58,11 +61,15 @@ class Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         # A handler runs in the main thread, which may hold the lock that stop_all takes: hence the threads.
+        now = time.monotonic()
+        if now - self._first < ONE:
+            return
         if self.hit:
             killer = threading.Thread(target=process.stop_all, args=(0.0,))
             killer.start()
             killer.join(2.0)
             os._exit(INTERRUPTED)
+        self._first = now
         self.stop()
         self._wake()
         if self._raising:

@@ -937,6 +937,18 @@ def test_a_signal_ends_the_children_saves_what_finished_and_the_next_run_continu
     assert sorted(ran()[before:]) == ["long0", "long1", "next"]
 
 
+def test_a_signal_that_comes_twice_at_one_moment_as_timeout_sends_it_is_one(lab: Lab) -> None:
+    drive = Drive.start("-n", "2", SLOW="1", STUBBORN="1")
+    drive.until_ran("long0", "long1")
+    drive.until(lambda: len(drive.sleepers()) == 2)
+    drive.process.send_signal(signal.SIGTERM)
+    time.sleep(0.03)
+    drive.process.send_signal(signal.SIGTERM)
+    status, out, err = drive.end()
+    assert (status, err) == (130, "")
+    assert out.endswith("closed, interrupted: True\n")
+
+
 def test_a_second_signal_kills_at_once(lab: Lab) -> None:
     drive = Drive.start("-n", "2", SLOW="1", STUBBORN="1")
     drive.until_ran("long0", "long1")
