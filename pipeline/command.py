@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,10 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             gc.freeze()
         finally:
             gc.enable()
-        status: int = InLanes(**made_with).parse_execute(in_args)
+        try:
+            status: int = InLanes(**made_with).parse_execute(in_args)
+        except CmdParseError as error:
+            raise CmdParseError(_plainly(str(error))) from None
         return status
 
     def _narrowed(self, changed: unchanged.Changed | None) -> reached.Narrowed | None:
@@ -107,6 +111,21 @@ class List(cmd_list.List):  # type: ignore[misc]
         host = next(filter(None, hosts), None)
         if (keep := getattr(host, "listed", None)) is not None:
             keep(said)
+
+
+def _plainly(error: str) -> str:
+    """What doit says of a wrong option, without the representation of all that it knows."""
+    said = re.fullmatch(r"Error parsing (Task|Command): (.*) \(parsing options: \[(.*)\]\)\. Got: .*", error, re.DOTALL)
+    if said is None:
+        return error
+    kind, what, options = said.groups()
+    names = [f"--{long}" if long else f"-{short}" for short, long in _OPTION.findall(options) if long or short]
+    of = "this task" if kind == "Task" else "doit run"
+    there = f"{of} takes {', '.join(names)}" if names else f"{of} takes none"
+    return f"{what}; {there} (doit help {'TASK' if kind == 'Task' else 'run'} says what each is)"
+
+
+_OPTION = re.compile(r"'short':'(.*?)','long':'(.*?)'")
 
 
 def _spell_out() -> None:

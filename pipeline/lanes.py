@@ -59,7 +59,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._dispatcher: Any = None
         self._exhausted = self._held = False  # doit has no more tasks; none until another has ended
         self._order = 0
-        self._of_scope = Counter(scope for task in plan if meta(task, "pool") and (scope := meta(task, "scope")))
+        pooled = [task for task in plan if meta(task, "pool")]
+        self._of_scope = Counter(scope for task in pooled if (scope := meta(task, "scope")))
+        self._pooled, self._pooled_over = len(pooled), 0
         self._done: deque[Any] = deque()  # nodes to give back to doit
         self._blocked: dict[str, list[Any]] = defaultdict(list)  # by the kind that they wait for
         self._ready: dict[str, Waiting] = {}
@@ -209,8 +211,10 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if not task.actions and task.name in self._needed:
                 needs = {"lane": None, "needs": _needs(task)}
                 self._host.record({"task": task.name, "kind": "group", **needs, "outcome": str(Outcome.CACHED)})
-            if meta(task, "pool") and (scope := meta(task, "scope")):
-                self._of_scope[scope] -= 1
+            if meta(task, "pool"):
+                self._pooled_over += 1
+                if scope := meta(task, "scope"):
+                    self._of_scope[scope] -= 1
             if kind:
                 self._unfinished[kind].discard(task.name)
                 self._over[f"kind {kind}"] = self._over[task.name]
@@ -373,9 +377,11 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         """What goes on. For another thread: it may see a task that has just ended."""
         doing = [live.Doing(each.slot.lane, each.start.names, each.started) for each in list(self._running)]
         done = sum(left == 0 for left in self._of_scope.values())
+        # A scope is done when its last task is, and for most of a drive none is.
         scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
+        tasks = f"{self._pooled_over} of {self._pooled} tasks"
         left = f"about {live.span(self._left)} left" if self._left else ""
-        said = [scopes, *self._host.progress(), left]
+        said = [tasks, scopes, *self._host.progress(), left]
         return live.State(self._lanes.capacity, self._slots.in_use(), doing, [each for each in said if each])
 
     def _reckon(self) -> None:

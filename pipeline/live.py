@@ -19,6 +19,7 @@ from pipeline import clock
 
 MOST = 6  # tasks of a lane that are shown by name
 EVERY = 1.0  # seconds
+ROOM = 20  # columns for what runs in a lane beside the lane's name; with fewer it stands below it, each on its line
 _UNBROKEN = "\ue000"  # a space that no line ends at: to rich every other one is as good as any
 
 
@@ -141,12 +142,16 @@ def _drawn(state: State, now: float, width: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table.grid(padding=(0, 2))
+    shown, below = Table.grid(padding=(0, 2)), list[str]()
     used = {lane: f"{state.in_use[lane]}/{slots}" for lane, slots in state.capacity.items()}
     room = width - sum(2 + max(map(len, each), default=0) for each in (used, used.values()))
     for lane in state.capacity:
         doing = sorted((each for each in state.doing if each.lane == lane), key=lambda each: each.since)
         shown.add_row(Text(lane, style="bold"), Text(used[lane]), _wrapped(_listed(doing, now, room)))
+        below += [f"{lane} {used[lane]}", *(f" {each}" for each in _listed(doing, now, width - 1))]
+    if room < ROOM:
+        lines = [each if len(each) <= width else f"{each[: width - 1]}…" for each in (*below, *state.said)]
+        return Text("\n".join(lines))
     shown.add_row("", "", _wrapped(state.said))
     return shown
 

@@ -54,7 +54,7 @@ def test_a_terminal_is_shown_what_runs_in_each_lane_below_the_lines_that_are_who
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).replace("\r", "")
     assert re.search(r"^validation +[12]/2 +(quick \d+ s · )?slow \d+ s", plain, re.MULTILINE)
     assert re.search(r"^generation +1/2 +asks \d+ s", plain, re.MULTILINE)
-    assert re.search(r"^ +about \d+ s left", plain, re.MULTILINE)
+    assert re.search(r"^ +[01] of 3 tasks · about \d+ s left", plain, re.MULTILINE)
     for name in ("quick", "slow", "asks"):
         assert re.search(rf"^\.  {name}$", plain, re.MULTILINE)  # whole, as without a terminal
     redrawn = said[said.rindex("\x1b[1mgeneration") :]
@@ -86,3 +86,15 @@ def test_a_narrow_terminal_shows_how_long_each_task_has_run_and_how_many_slots_a
     lines = [line.rstrip().replace(live._UNBROKEN, " ") for line in captured.get().splitlines()]
     shown = names[0] if width == 80 else "validate…est.js:1"
     assert lines == [f"validation  3/4   {shown} 12 s", "generation  1/12  baseline:a 1 s", f"{'':18}1 of 2 scopes"]
+
+
+def test_twenty_columns_have_a_line_for_each_thing() -> None:
+    said = ["1 of 2 scopes", "x" * 30]
+    doing = [Doing("validation", ("validate:src/checkout/discounts.test.js:1",), 88.0)]
+    state = State({"validation": 4, "generation": 1}, {"validation": 3, "generation": 0}, doing, said)
+    console = Console(width=20, color_system=None)
+    with console.capture() as captured:
+        console.print(live._drawn(state, 100.0, 20))
+    assert captured.get().splitlines() == [
+        "validation 3/4", " valida…st.js:1 12 s", "generation 0/1", " idle", "1 of 2 scopes", "x" * 19 + "…",
+    ]  # fmt: skip
