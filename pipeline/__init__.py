@@ -46,14 +46,16 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         loaded = config.load(path, may_be_empty={"plan", "--write"} <= set(sys.argv[1:]))
     except config.PlanErrors as errors:
         raise InvalidDodoFile(str(errors)) from None
-    cache = path.parent / "cache"
+    cache, database = path.parent / "cache", _DATABASE
     try:
         _make_cache(cache)
         state.heal(cache / "doit.db", cache / "run.lock")
     except filelock.Timeout:
         raise InvalidDodoFile(f"{cache / 'doit.db'} is damaged, and a run is alive: wait for it, or end it") from None
     except OSError as error:
-        raise InvalidDodoFile(f"{cache} cannot be written: {error.strerror}") from None
+        if sys.argv[1:2] != ["report"]:
+            raise InvalidDodoFile(f"{cache} cannot be written: {error.strerror}") from None
+        database = ":memory:"  # a report reads what is there; doit wants a database, and one that it can write
     except sqlite3.OperationalError as error:
         raise InvalidDodoFile(f"{cache / 'doit.db'} cannot be opened: {error} (is the disk full?)") from None
     if since := get_var("since", loaded.since):
@@ -72,10 +74,10 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         *(["build"] if loaded.changes else []),
     ]
     if not (loaded.scopes or loaded.changes):
-        return _settings(default), lambda: declared.alone(host)
+        return _settings(default, database), lambda: declared.alone(host)
     from pipeline import tasks
 
-    return _settings(default), lambda: tasks.tasks(host)
+    return _settings(default, database), lambda: tasks.tasks(host)
 
 
 def few(narrowed: Narrowed) -> Any:
@@ -89,8 +91,11 @@ def few(narrowed: Narrowed) -> Any:
     return ModuleTaskLoader({"DOIT_CONFIG": settings, "task_plan": lambda: declared.tasks(host, narrowed.needs)})
 
 
-def _settings(default: list[str]) -> dict[str, Any]:
-    return {"backend": "sqlite3", "dep_file": "cache/doit.db", "default_tasks": default, "verbosity": 1}
+_DATABASE = "cache/doit.db"
+
+
+def _settings(default: list[str], database: str = _DATABASE) -> dict[str, Any]:
+    return {"backend": "sqlite3", "dep_file": database, "default_tasks": default, "verbosity": 1}
 
 
 def _make_cache(folder: Path) -> None:

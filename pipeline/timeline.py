@@ -209,9 +209,8 @@ class _Idle:
 
     def __iter__(self) -> Iterator[Charged]:
         yield from self.lane.left
-        for hold, start, end, order in self.lane.windows:
-            for since, until, what in self.waits.why(hold, start, end):
-                yield since, until, what, order
+        for window in self.lane.windows:
+            yield from self.waits.why(*window)
 
 
 class _Waits:
@@ -220,29 +219,29 @@ class _Waits:
     def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, _Lane], serial: bool, memory: int) -> None:
         self.holds, self.lanes, self.serial, self.memory = holds, lanes, serial, memory
 
-    def why(self, hold: Hold, start: float, end: float) -> list[Stretch]:
+    def why(self, hold: Hold, start: float, end: float, order: int) -> list[Charged]:
         """From the end back to the start: along the chain of those that it waited for."""
-        found: list[Stretch] = []
+        found: list[Charged] = []
         lane = hold.lane
         while end > start:
             ready = hold.ready if hold.ready > start else start
             if end > ready:
                 if hold.lane == lane and not (self.serial or hold.locks.reads or hold.locks.writes or hold.memory):
-                    found.append((ready, end, _DECIDING))
+                    found.append((ready, end, _DECIDING, order))
                 else:
-                    found += self._ready(hold, ready, end, lane)
+                    found += [(*each, order) for each in self._ready(hold, ready, end, lane)]
                 end = ready
             before = hold.before
             until = before.end if before is not None and before.end > start else start
             if end > until:
-                found.append((until, end, _DECIDING))
+                found.append((until, end, _DECIDING, order))
                 end = until
             if before is None:
                 break
             since = before.start if before.start > start else start
             if end > since:
                 name = before.names[0]
-                found += [(p[0], p[1], _dependency(p[2], name)) for p in before.within(since, end)]
+                found += [(p[0], p[1], _dependency(p[2], name), order) for p in before.within(since, end)]
                 end = since
             hold = before
         return found

@@ -89,6 +89,15 @@ def test_a_read_only_place_is_an_error_that_names_it(driven: World, what: str) -
     assert "Read-only file system" in ran.stdout or "cannot be written" in ran.stdout
 
 
+def test_a_report_of_a_read_only_cache_is_printed_and_says_that_there_is_no_page(driven: World) -> None:
+    cache = driven.root / "cache"
+    ran = in_a_namespace(
+        driven, f"mount --bind {cache} {cache}; mount -o remount,ro,bind {cache}; {DOIT} report; echo status $?"
+    )
+    assert "Where the time went" in ran.stdout and "status 0" in ran.stdout
+    assert re.fullmatch(r"page: not written: .*/index\.html: Read-only file system\n", ran.stderr)
+
+
 def test_a_cache_deleted_in_mid_run_costs_work_and_no_reply(driven: World, tmp_path: Path) -> None:
     driven.use_claude()
     driven.script([{"match": "*", "text": '{"tests": []}', "delay": 3}])

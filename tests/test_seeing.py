@@ -68,6 +68,10 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
     driven.doit("report", "--since", "nope", code=3)
     assert "no run of that name" in driven.doit("report", "--since", "nope", code=3).both
     assert "two documents" in driven.doit("report", "--json", "--junit", code=3).both
+    assert driven.doit("report", "--nope", code=3).err == (
+        "ERROR: option --nope not recognized; this task takes --check, --json, --markdown, --junit, --elements, "
+        "--since, --what-if (doit help TASK says what each is)\n"
+    )
     assert "s with validation 1, generation 3;" in driven.doit("report", "--what-if", "n=1,generation=3").out
     assert "pools: n, generation" in driven.doit("report", "--what-if", "n=none", code=3).both
     assert "'foo=3' is no such thing" in driven.doit("report", "--what-if", "foo=3", code=3).both

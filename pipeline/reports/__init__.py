@@ -135,5 +135,5 @@ def close(session: Session, result: int, interrupted: bool) -> tuple[int, str]:
         if session.info and any(e["event"] == "attempt" and e["lane"] is not None for e in session.events):
             from pipeline.reports import page
 
-            said.append(page.write(session, past))
+            said.append(page.write(session, past)[0])
     return status, "\n".join([*said, *(f"internal error: {line}; please report it" for line in wrong)])

@@ -70,7 +70,11 @@ def _plain(session: Session, past: Past) -> None:
     print(visible(text))
     if past.figures is not None:
         print("", *map(visible, times.text(past.figures)), sep="\n")
-    print("", page.write(session, past), sep="\n")
+    said, written = page.write(session, past)
+    if written:
+        print("", said, sep="\n")
+    else:
+        sys.stderr.write(f"{said}\n")
 
 
 def _what_if(session: Session) -> str:
@@ -110,7 +114,7 @@ def _since(runs: Sequence[whole.Run], since: str) -> tuple[whole.Run, ...]:
 
 
 def _runs(runs: Sequence[whole.Run]) -> list[str]:
-    rows = [["run", "minutes", "tasks", "tokens", "USD", "landed", "survivors", "honest %", "exit"]]
+    rows = [["run", "minutes", "tasks", "tokens", "USD", "scopes and tasks landed", "survivors", "honest %", "exit"]]
     for run in runs:
         minutes = "not measured" if run.minutes is None else f"{run.minutes:.1f}"
         name = run.run + (f" since {run.since}" if run.since else "")

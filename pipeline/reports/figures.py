@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import attrs
 
@@ -31,36 +31,38 @@ MOST_REPLAYED = 1000  # tasks; the cost grows with the square: 1.7 s of CPU for 
 class Row:
     """Seconds of one thing that slots, or a scope, did or waited for."""
 
-    sort: str  # useful, recovery, rerun, wait, idle
-    label: str
-    cause: str
-    seconds: float
+    sort: Annotated[str, "useful, recovery, rerun, wait, idle"]
+    label: Annotated[str, "A phase; of a wait what for; of what is idle why"]
+    cause: Annotated[str, "Of recovery the outcome; of a wait the task, the path or the like by name; else empty"]
+    seconds: Annotated[float, "Slot-seconds in a lane; seconds by the clock of a scope"]
 
 
 @attrs.frozen
 class Lane:
+    """What the slots of one lane did, and what they waited for."""
+
     name: str
-    slots: int
-    seconds: float  # slots × wall clock; the rows sum to it
-    rows: tuple[Row, ...]  # the most first
+    slots: Annotated[int, "How many it had"]
+    seconds: Annotated[float, "Slots × the wall clock; the rows sum to it"]
+    rows: Annotated[tuple[Row, ...], "The most seconds first"]
 
 
 @attrs.define(eq=False)
 class Spent:
     """What the calls of one scope, round and model cost, by the providers' envelopes."""
 
-    scope: str
-    round: int | None
-    model: str | None
-    calls: int
-    seconds: float  # of the calls, added up
-    fresh_input: int | None  # tokens; None where the envelope of any call did not say it
-    cache_write: int | None
-    cache_read: int | None
-    output: int | None
-    cost: float | None  # USD
-    kills: int  # of that scope and round
-    nothing_for: str  # why these tokens bought nothing; "" where they bought a kill
+    scope: Annotated[str, "Or the task of an agent"]
+    round: Annotated[int | None, "null: of an agent's task"]
+    model: Annotated[str | None, "null where nothing told it"]
+    calls: Annotated[int, "Those that failed too"]
+    seconds: Annotated[float, "Of the calls, added up"]
+    fresh_input: Annotated[int | None, "Tokens; null, as the other counts, where the envelope of any call did not say"]
+    cache_write: Annotated[int | None, "Tokens of input that were put into the provider's cache"]
+    cache_read: Annotated[int | None, "Tokens of input that came out of it"]
+    output: Annotated[int | None, "Tokens"]
+    cost: Annotated[float | None, "USD; null where the envelope of any call did not say"]
+    kills: Annotated[int, "Mutants that the tests of that scope and round kill, whatever model wrote them"]
+    nothing_for: Annotated[str, "Why these tokens bought nothing; empty where they bought a kill, or an agent's draft"]
 
     def add(self, call: Event) -> None:
         """One more call, by its envelope."""
@@ -89,11 +91,14 @@ class Spent:
 
 @attrs.frozen
 class Shares:
-    """Of generation and of validation. Waits are in neither."""
+    """Of generation and of validation. Waits are in neither. f = g / (g + v)."""
 
-    g: float  # seconds of calls to models
-    v: float  # seconds of the engine's runs, audits, proofs, builds and landings
-    spread: tuple[float, float, float] | None  # of f by scope and round: least, median, most
+    g: Annotated[float, "Seconds of calls to models"]
+    v: Annotated[float, "Seconds of the engine's runs, audits, proofs, builds and landings"]
+    spread: Annotated[
+        tuple[float, float, float] | None,
+        "Least, median and most f of the rounds that asked a model; null where none did and was validated",
+    ]
 
     @property
     def f(self) -> float | None:
@@ -109,25 +114,33 @@ class Shares:
 class Verdict:
     """What the two lanes, and their order, were worth."""
 
-    took: float  # from the first start to the last end, in seconds
-    bound: float  # no order is faster; estimated from the durations that were recorded
-    bound_by: str
-    replays: Mapping[str, float]  # policy -> seconds, estimated: simulated with the recorded durations
-    how: str = HOW
+    took: Annotated[float, "Seconds from the first task's start to the last one's end"]
+    bound: Annotated[float, "Seconds: no order is faster; estimated from the durations that were recorded"]
+    bound_by: Annotated[str, "Which of the bounds that is: the critical path, the work of a lane, what writes a path"]
+    replays: Annotated[
+        Mapping[str, float],
+        "Order -> seconds that the same work takes in it, estimated; empty where that was not asked",
+    ]
+    how: Annotated[str, "By what method the replays are estimated"] = HOW
 
 
 @attrs.frozen
 class Figures:
     run: str
-    start: float  # seconds since the epoch
-    end: float
-    killed: bool  # nobody wrote that it ended
-    in_flight: int  # tasks that asked a model and had no end when it was killed: what they cost is in no figure here
+    start: Annotated[float, "Seconds since the epoch"]
+    end: Annotated[float, "Seconds since the epoch: of a run that was killed or goes on, its last event"]
+    killed: Annotated[bool, "Nobody wrote that it ended: it was killed, or is running"]
+    in_flight: Annotated[
+        int, "Tasks that asked a model and had no end when it was killed: what they cost is in no figure here"
+    ]
     lanes: tuple[Lane, ...]
-    scopes: Mapping[str, tuple[Row, ...]]  # each sums to the wall clock
-    together: Mapping[str, float]  # the lanes that worked at once, joined by " + " -> seconds
-    agents: float  # seconds of agents and models at work, all of them added up
-    spent: tuple[Spent, ...]
+    scopes: Annotated[Mapping[str, tuple[Row, ...]], "Scope -> rows that sum to the wall clock"]
+    together: Annotated[
+        Mapping[str, float],
+        'The lanes that worked at once, joined by " + ", or none -> seconds; they sum to the wall clock',
+    ]
+    agents: Annotated[float, "Seconds of agents and models at work, all of them added up"]
+    spent: Annotated[tuple[Spent, ...], "By scope, round and model"]
     shares: Shares
     verdict: Verdict
 

@@ -33,8 +33,9 @@ _converter = cattrs.Converter()
 Cut = tuple[int, int, int, int]  # from and to in ms since the run's start, index of a What, index of a hold or -1
 
 
-def write(session: Session, past: Past) -> str:
-    """Write it; where it is, for people, or why it is not there: a page that cannot be written fails no run."""
+def write(session: Session, past: Past) -> tuple[str, bool]:
+    """Write it; where it is, for people, or why it is not there; whether it is: a page that cannot be written fails no
+    run, and no report."""
     since = session.plan.since
     path = session.home / (SINCE if since else PATH)
     try:
@@ -45,8 +46,8 @@ def write(session: Session, past: Past) -> str:
         )
     except Exception as error:  # whatever it is: what has landed is landed
         why = error.strerror if isinstance(error, OSError) else None
-        return f"page: not written: {path}: {why or f'{type(error).__name__}: {error}'}"
-    return f"page: {_shown(path)}"
+        return f"page: not written: {path}: {why or f'{type(error).__name__}: {error}'}", False
+    return f"page: {_shown(path)}", True
 
 
 def _shown(path: Path) -> str:

@@ -14,7 +14,8 @@ _SORTS = ("useful", "recovery", "rerun", "wait", "idle")
 
 def text(figures: Figures) -> list[str]:
     """All of it, for `doit report`."""
-    said = [f"Where the time went, {figures.wall:.1f} s by the clock{_killed(figures)}:", ""]
+    end = "its last event: it was killed, or is running" if figures.killed else "its end"
+    said = [f"Where the time went, {figures.wall:.1f} s by the clock from the start of the run to {end}:", ""]
     for lane in figures.lanes:
         said.append(f"{lane.name}: {lane.slots} slots × {figures.wall:.1f} s = {lane.seconds:.1f} s")
         said += table(list(_shown(lane.rows, lane.seconds)), left=(2, 3))
@@ -41,10 +42,6 @@ def _clocks(figures: Figures) -> list[str]:
         rows.append(["more than one lane", "", f"{both:.1f} s"])
     rows.append(["none", "", f"{figures.together.get('none', 0.0):.1f} s"])
     return table(rows, left=(0,))
-
-
-def _killed(figures: Figures) -> str:
-    return " until its last event: it was killed, or is running" if figures.killed else ""
 
 
 def _shown(rows: Sequence[Row], whole: float) -> Iterable[list[str]]:
@@ -141,7 +138,8 @@ def shares(of: Shares) -> list[str]:
 
 def verdict(of: Verdict, share: Shares) -> list[str]:
     """What the two lanes and their order were worth."""
-    said = [f"it took {of.took:.1f} s; no order is faster than {of.bound:.1f} s ({of.bound_by})"]
+    took = f"from the first task's start to the last one's end it took {of.took:.1f} s"
+    said = [f"{took}; no order is faster than {of.bound:.1f} s ({of.bound_by})"]
     if of.replays:
         best = next(iter(of.replays.values()))
         said.append(f"the same work in other orders (estimated: {of.how}):")
