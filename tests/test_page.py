@@ -303,4 +303,4 @@ def test_a_page_that_cannot_be_written_is_said_and_fails_nothing(driven: World) 
     written.unlink()
     written.mkdir()
     done = driven.doit("report")
-    assert f"page: not written: {written}: Is a directory" in done.out
+    assert f"page: not written: {written}: Is a directory" in done.err
