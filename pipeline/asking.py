@@ -185,8 +185,14 @@ class Round:
 
         program = " ".join((config.use, *config.run))
         call = Call(
-            self.session, name, program, generator, about, lambda: {"ask": _reread(ask)}, barred=self.session.spent_out
-        )
+            self.session,
+            name,
+            program,
+            generator,
+            about,
+            lambda: {"ask": _reread(ask)},
+            barred=self.session.purse.spent_out,
+        )  # fmt: skip
         return name, call, make
 
     def _answered(self, name: str, identity: Mapping[str, str]) -> None:

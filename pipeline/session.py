@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import orjson
 
 from pipeline import clock, heartbeat, ledger, process, sandbox
 from pipeline.action import Refusal
 from pipeline.contents import Holdings, Place
 from pipeline.filescopes import targets
 from pipeline.host import RunInfo, Slot
+from pipeline.learned import Learned
 from pipeline.model import Plan, Scope, Task
 from pipeline.noting import Noting
 from pipeline.owning import Owning
-from pipeline.results import BESIDE, Dropped, Outcome, dump, find, write_bytes
+from pipeline.purse import Purse
+from pipeline.results import BESIDE, Dropped, Outcome, find
 from pipeline.store import ActionCache, Places, ProofStore, Replies, digest, file_name
 from pipeline.watch import Watch
 from pipeline.worktree import GitError, Repository, Worktree, Worktrees, find_repository
@@ -38,7 +39,6 @@ if TYPE_CHECKING:  # what a run of declared tasks alone has no use for is loaded
     from pipeline.measuring import Measuring
     from pipeline.reached import Narrowed
 
-WORTH_A_WAIT = 64 << 20  # bytes; what takes less asks for no memory
 LANDING = "landing"  # the worktree that commits are made in
 INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".git")  # what a program that calls a model looks for
 
@@ -82,8 +82,7 @@ class Session:
         self._lock = threading.RLock()
         self._worktrees: Worktrees | None = None  # while it is open
         self._branch: Branch | None = None
-        self._tokens, self._cost, self._untold = 0, 0.0, 0  # of the calls for tests; those that no envelope tells of
-        self._kills = 0  # of this run
+        self.purse = Purse(plan.generate.budget)  # of this run
 
     # -- what the plan stands on
 
@@ -307,15 +306,7 @@ class Session:
 
     @property
     def engine_peak_bytes(self) -> int | None:
-        """The most memory that an engine run of this checkout was seen to take."""
-        try:
-            return int(self._peak.read_text())
-        except (OSError, ValueError):
-            return None
-
-    @property
-    def _peak(self) -> Path:
-        return self.home / "engine-peak-bytes"
+        return self._learned.engine_peak_bytes
 
     def open(self, info: RunInfo) -> None:
         """Take the cache, settle what a killed run left, and refuse what could not end well. Raises Refusal."""
@@ -377,40 +368,15 @@ class Session:
     def notes(self) -> Sequence[str]:
         return self.noting.told(lambda: self._notes(self))
 
-    @functools.cached_property
-    def _durations(self) -> dict[str, list[float]]:
-        """Task -> seconds of its last few attempts."""
-        with contextlib.suppress(OSError, ValueError):  # as many as there are tasks: not through cattrs
-            known = orjson.loads((self.home / "durations.json").read_bytes())
-            if isinstance(known, dict) and all(isinstance(seconds, list) for seconds in known.values()):
-                return known
-        return {}
-
-    @functools.cached_property
-    def _peaks(self) -> dict[str, int]:
-        """Declared task -> bytes of memory that it took when it ran last, where that is worth a wait."""
-        return find(self.home / "peaks.json", dict[str, int]) or {}
-
     def peak(self, task: str) -> int | None:
-        return self._peaks.get(task)
+        return self._learned.peak(task)
 
     def estimate(self, task: str) -> float | None:
-        seen = self._durations.get(task)
-        return sum(seen) / len(seen) if seen else None
+        return self._learned.estimate(task)
 
-    def _learn(self) -> None:
-        # How soon a task failed says nothing of how long it takes.
-        ran = [e for e in self.events if e["event"] == "attempt" and e["lane"] is not None and "failure" not in e]
-        for e in ran:
-            seconds = max(0.0, (e["ended"] - e["started"]) * e["share"] - e.get("waited", 0.0))
-            self._durations[e["task"]] = [*self._durations.get(e["task"], ())[-4:], round(seconds, 3)]
-        if ran:
-            write_bytes(self.home / "durations.json", orjson.dumps(self._durations, option=orjson.OPT_SORT_KEYS))
-        attempts = (e for e in self.events if e["event"] == "attempt" and e["kind"] == "task")
-        took = {e["task"]: e["peak_bytes"] for e in attempts if e.get("peak_bytes")}
-        large = {task: peak for task, peak in {**self._peaks, **took}.items() if peak >= WORTH_A_WAIT}
-        if large != self._peaks:
-            dump(self.home / "peaks.json", large)
+    @functools.cached_property
+    def _learned(self) -> Learned:
+        return Learned(self.home)
 
     def listed(self, said: str) -> None:
         """`doit list` has said that, of this plan as it is."""
@@ -422,38 +388,22 @@ class Session:
         self.ledger.write(event, **fields)
 
     def progress(self) -> Sequence[str]:
-        """Kills, tokens and cost so far, the last two beside their budget."""
-        kills, budget = self._kills, self.plan.generate.budget
-        most = f" of {budget.tokens:,}" if budget.tokens else ""
-        said = [f"{kills} kills" if kills or self.plan.scopes else ""]
-        said.append(f"{self._tokens:,}{most} tokens" if self._tokens or most else "")
-        most = f" of {budget.cost:.2f}" if budget.cost else ""
-        said.append(f"{self._cost:.2f}{most} USD" if self._cost or most else "")
-        said.append(f"{self._untold} calls not measured" if self._untold else "")
-        return [each for each in said if each]
+        return self.purse.told(bool(self.plan.scopes))
 
     def began(self, event: Mapping[str, object]) -> None:
         self.tell("started", **event)
 
     def record(self, event: Mapping[str, object]) -> None:
         self.tell("attempt", **event)
-        killed = event.get("killed")
-        self._kills += killed if isinstance(killed, int) else 0
-        peak = event.get("peak_bytes")
-        if isinstance(peak, int) and event.get("kind") != "task" and peak > (self.engine_peak_bytes or 0):
-            write_bytes(self._peak, str(peak).encode())
+        self.purse.bought(event.get("killed"))
+        if event.get("kind") != "task":
+            self._learned.engine_took(event.get("peak_bytes"))
 
     def call(self, **fields: Any) -> None:
         """One call to a model, as the provider's envelope accounts for it."""
         self.tell("call", **fields)
-        tokens = fields.get("tokens")
-        if "round" not in fields or fields.get("recovered"):
-            return  # not for tests, or paid by another run
-        with self._lock:
-            self._untold += not tokens or tokens["source"] != "envelope"
-            if tokens:
-                self._tokens += tokens["fresh_input"] + tokens["cache_write"] + tokens["output"]
-                self._cost += tokens["cost"] or 0.0
+        if "round" in fields and not fields.get("recovered"):  # else not for tests, or paid by another run
+            self.purse.pay(fields.get("tokens"))
 
     def tokens_of(self, scope: str, round_: int) -> int:
         """What the calls of a scope's round cost, in the last run that made any of them."""
@@ -463,15 +413,6 @@ class Session:
             events = [e for e in earlier if e["run"] == earlier[-1]["run"]]
         calls = [e["tokens"] for e in events if _is_call(e, scope, round_) and e.get("tokens")]
         return sum(t["fresh_input"] + t["cache_write"] + t["output"] for t in calls)
-
-    def spent_out(self) -> str | None:
-        """Why no test is asked for any more in this run; None while the budget lasts."""
-        budget = self.plan.generate.budget
-        if budget.tokens is not None and self._tokens >= budget.tokens:
-            return f"the budget of {budget.tokens:,} tokens a run is spent"
-        if budget.cost is not None and self._cost >= budget.cost:
-            return f"the budget of {budget.cost:.2f} USD a run is spent"
-        return None
 
     def condition(self, task: str, phase: str, judged: Judged, started: float, ended: float) -> None:
         """One condition of a check, judged."""
@@ -497,7 +438,7 @@ class Session:
 
     def close(self, result: int, interrupted: bool, alone: bool) -> tuple[int, str]:
         try:
-            self._learn()
+            self._learned.add([e for e in self.events if e["event"] == "attempt"])
             status, text = self._close(self, result, interrupted)
             self.noting.end(text, status == 0 and not interrupted, alone)
             self.tell("run-ended", at=clock.now(), status=status, interrupted=interrupted)
