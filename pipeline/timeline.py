@@ -12,8 +12,6 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-import math
-import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,7 +20,8 @@ import attrs
 
 from pipeline import holds as held
 from pipeline import schedule
-from pipeline.holds import Hold, Stretch, Stretches, What
+from pipeline.charging import Charged, Lane
+from pipeline.holds import Hold, Stretch, What
 from pipeline.ledger import ByEvent
 
 NOTHING_LEFT = "nothing left to start"
@@ -36,10 +35,6 @@ NOT_MEASURED = "not measured"
 
 _NOTHING_LEFT, _ENDED, _DECIDING = What("idle", NOTHING_LEFT), What("idle", ENDED), What("wait", DECIDING)
 _NOT_MEASURED = What("idle", NOT_MEASURED, "no event tells what comes next")
-
-
-# An idle slot for a stretch of time: from, until, what it waited for, and which of several slots is charged first.
-Charged = tuple[float, float, What, int]
 
 
 class Piece(NamedTuple):
@@ -120,7 +115,7 @@ def of(events: ByEvent) -> Timeline | None:
         for left, right, what in hold.within(since, until):
             slots[lane][what] += more * (right - left)
     found = {
-        lane: _Lane(n, used[lane], [each for each in placed if each[1][0] == lane], start, end, nothing)
+        lane: Lane(n, used[lane], [each for each in placed if each[1][0] == lane], start, end, nothing)
         for lane, n in lanes.items()
     }
     waits = _Waits(holds, found, bool(began.get("serial")), int(began.get("memory") or 0))
@@ -133,79 +128,12 @@ def of(events: ByEvent) -> Timeline | None:
     return Timeline(start, end, lanes, told, slots, courses, charged, _together(found, start, end))
 
 
-class _Lane:
-    """From edge to edge: which task each idle slot is charged to."""
-
-    def __init__(
-        self, capacity: int, holds: Sequence[Hold], placed: Sequence[tuple[Hold, held.Place]], start: float,
-        end: float, nothing: What,
-    ) -> None:  # fmt: skip
-        self.windows: list[tuple[Hold, float, float, int]] = []  # a task to come, and from when until when
-        self.left: list[Charged] = []  # slots that nothing comes to
-        self.full, self.busy = Stretches(), Stretches()  # when no slot was free; when one was taken
-        lent: dict[float, int] = defaultdict(int)  # moment -> slots taken then, or left, by holds that lend theirs
-        extra = []
-        for hold, (lane, since_, until, more) in placed:
-            if more > 0:
-                extra.append(_extra(hold, lane, since_, until))
-            else:
-                lent[since_] += more
-                lent[until] -= more
-        holds = sorted([*holds, *extra], key=operator.attrgetter("start")) if extra else holds
-        starts, ends = [*[hold.start for hold in holds], math.inf], [*sorted([hold.end for hold in holds]), math.inf]
-        marks, mark = [*sorted({*lent, end}), math.inf], 0
-        since = [start] * len(holds)
-        count, taken, begun, over, at = len(holds), 0, 0, 0, start
-        reach = min(count, capacity)  # holds before this one have started, or a slot is charged to them
-        filled = worked = None  # since when no slot is free; since when one is taken
-        while (moment := min(starts[begun], ends[over], marks[mark])) < math.inf:
-            if begun + capacity - taken > count and taken < capacity and moment > at:
-                self.left += [(at, moment, nothing, n) for n in range(count, begun + capacity - taken)]
-            at = moment
-            while ends[over] <= moment:
-                over += 1
-                taken -= 1
-            while starts[begun] <= moment:
-                if begun < reach and since[begun] < moment:
-                    self.windows.append((holds[begun], since[begun], moment, begun))
-                begun += 1
-                taken += 1
-            if marks[mark] == moment:
-                mark += 1
-                taken += lent.get(moment, 0)
-            now = max(begun, min(count, begun + capacity - taken))
-            if now > reach:
-                for n in range(max(reach, begun), now):
-                    since[n] = moment
-            elif now < reach:
-                self.windows += [(holds[n], since[n], moment, n) for n in range(now, reach) if since[n] < moment]
-            reach = now
-            if taken >= capacity:
-                filled = moment if filled is None else filled
-            elif filled is not None:
-                self.full.add(filled, moment)
-                filled = None
-            if taken > 0:
-                worked = moment if worked is None else worked
-            elif worked is not None:
-                self.busy.add(worked, moment)
-                worked = None
-
-
-def _extra(hold: Hold, lane: str, start: float, end: float) -> Hold:
-    """One more slot that a task takes, as something that comes to the lane: the task's own course comes before it."""
-    names = [hold.names[0]]
-    return Hold(
-        lane, start, end, start, names, [], hold.kind, -1, names[0], hold.outcome, names, None, 0, before=hold
-    )  # fmt: skip
-
-
 @attrs.frozen
 class _Idle:
     """What the idle slots of a lane waited for: made anew whenever it is asked for, as sums need it but once."""
 
     waits: _Waits
-    lane: _Lane
+    lane: Lane
 
     def __iter__(self) -> Iterator[Charged]:
         yield from self.lane.left
@@ -216,7 +144,7 @@ class _Idle:
 class _Waits:
     """What a task that has not started waits for."""
 
-    def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, _Lane], serial: bool, memory: int) -> None:
+    def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, Lane], serial: bool, memory: int) -> None:
         self.holds, self.lanes, self.serial, self.memory = holds, lanes, serial, memory
 
     def why(self, hold: Hold, start: float, end: float, order: int) -> list[Charged]:
@@ -362,7 +290,7 @@ class _Course:
                 found.append((waited, end, _waited(rest) if rest else _DECIDING))
 
 
-def _together(lanes: Mapping[str, _Lane], start: float, end: float) -> dict[tuple[str, ...], float]:
+def _together(lanes: Mapping[str, Lane], start: float, end: float) -> dict[tuple[str, ...], float]:
     """Which lanes worked at once -> seconds."""
     found: dict[tuple[str, ...], float] = defaultdict(float)
     changes: dict[float, list[str]] = {start: [], end: []}
