@@ -4,6 +4,7 @@ import { lit, record } from './program.mjs';
 import { sites } from './values.mjs';
 
 const MOST_OTHERS = 6; // values in place of one that was always equal
+const MOST_CODE = 0x10ffff;
 
 /**
  * Ways to programs near `program` in which a pair of compared values would meet: `named` by giving an object a key that is
@@ -30,7 +31,7 @@ export function meetings(program, pairs, variations) {
     ]) {
       if (name === null || name === undefined) continue;
       for (const { expr, put } of leaves) {
-        for (const v of typeof b === 'number' ? numbersFor(expr.v, a, b, factors) : stringsFor(expr.v, a, b))
+        for (const v of valuesFor(expr.v, a, b, factors, variations))
           if (!Object.is(v, expr.v)) moved.push(() => put(lit(v)));
       }
       // A key is a text that is given, too.
@@ -49,7 +50,22 @@ export function meetings(program, pairs, variations) {
   return { named, moved, parted };
 }
 
-/** Values for an input `v` that may move `a` to `b`: by being it, by a sum, or by a product. */
+/** Values for an input `v` that may move `a` to `b`. */
+function valuesFor(v, a, b, factors, { knowledge }) {
+  if (b === null || b === undefined) return v === a ? [b] : [];
+  if (typeof b !== 'number') return stringsFor(v, a, b);
+  return [...numbersFor(v, a, b, factors), ...(knowledge.readsCodes ? charactersFor(v, a, b) : [])];
+}
+
+/** What is compared may be the code of a character: of any of those that the text `v` has. */
+function charactersFor(v, a, b) {
+  if (typeof v !== 'string' || ![a, b].every((n) => Number.isInteger(n) && n >= 0 && n <= MOST_CODE)) return [];
+  const places = [...v.matchAll(/[^]/gu)].filter((m) => m[0].codePointAt(0) === a).map((m) => m.index);
+  const size = String.fromCodePoint(a).length;
+  return places.slice(0, MOST_OTHERS).map((at) => v.slice(0, at) + String.fromCodePoint(b) + v.slice(at + size));
+}
+
+/** By being it, by a sum, or by a product. */
 function numbersFor(v, a, b, factors) {
   if (typeof a !== 'number' || !Number.isFinite(a) || !Number.isFinite(b)) return [];
   if (typeof v === 'string') return /\d/.test(v) ? stringsFor(v, String(a), String(b)) : [];
@@ -77,6 +93,6 @@ function othersFor(v, a, names, variations) {
   const seen = names.flatMap((name) => [...(variations.pools.get(name)?.values() ?? [])].map((e) => e.v));
   const known = seen.filter((other) => typeof other === 'string' && other !== a);
   const pick = () => variations.random.pick(known.length && variations.random.next() < 0.7 ? known : variations.texts);
-  const others = Array.from({ length: MOST_OTHERS }, pick);
+  const others = [...variations.siblings(a), ...Array.from({ length: MOST_OTHERS }, pick)];
   return [...new Set([...others, ''])].map((other) => (v === a ? other : v.replace(a, () => other)));
 }

@@ -67,14 +67,16 @@ const STRING_METHODS =
   /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
 const ARRAY_METHODS =
   /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
+const CODES = /^(charCodeAt|codePointAt)$/;
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
- * { numbers, strings, named, functions, classes, keys, kinds, wanted, types } of all `sources` (file → text) together.
+ * { numbers, strings, named, functions, classes, keys, kinds, wanted, types, groups, readsCodes } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
  * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default;
  * asked: name → those that `typeof` is compared with.
- * wanted: name of a list or set → the names of what is looked for in it.
+ * wanted: name of a list or set → the names of what is looked for in it. groups: texts that stand for each other: what one
+ * pattern matches, the cases of one switch, the items of one list. readsCodes: are there codes of characters in it?
  */
 export function study(project, sources, declared = []) {
   const knowledge = {
@@ -88,6 +90,8 @@ export function study(project, sources, declared = []) {
     asked: new Map(),
     wanted: new Map(),
     types: new Map(),
+    groups: [],
+    readsCodes: false,
   };
   const trees = Object.values(sources).map((text) => project.parse(text));
   const others = declared.map((text) => project.parse(text));
@@ -113,7 +117,8 @@ export function remember(named, name, value) {
 export const nameOf = (node) =>
   node?.type === 'Identifier' ? node.name : /MemberExpression$/.test(node?.type) ? propertyName(node) : undefined;
 
-function collectLiterals(tree, { numbers, strings, named, kinds, asked }) {
+function collectLiterals(tree, knowledge) {
+  const { numbers, strings, named, kinds, asked, groups } = knowledge;
   for (const [node, ancestors] of nodes(tree.program)) {
     const value = literalOf(node);
     const parent = ancestors.at(-1);
@@ -122,14 +127,22 @@ function collectLiterals(tree, { numbers, strings, named, kinds, asked }) {
     if (typeof value === 'string' && value.length < 80) strings.add(value);
     if (node.type === 'TemplateElement' && node.value.cooked && node.value.cooked.length < 20)
       strings.add(node.value.cooked);
-    if (node.type === 'RegExpLiteral') for (const text of samples(node.pattern, node.flags)) strings.add(text);
+    if (node.type === 'RegExpLiteral') {
+      const texts = samples(node.pattern, node.flags);
+      for (const text of texts) strings.add(text);
+      groups.push(texts);
+    }
+    if (node.type === 'ArrayExpression') groups.push(textsOf(node.elements));
+    knowledge.readsCodes ||= node.type === 'Identifier' && CODES.test(node.name);
     if (node.type === 'BinaryExpression') {
       remember(named, nameOf(node.left), literalOf(node.right));
       remember(named, nameOf(node.right), literalOf(node.left));
       collectAsked(node, asked);
     }
-    if (node.type === 'SwitchStatement')
+    if (node.type === 'SwitchStatement') {
       for (const { test } of node.cases) remember(named, nameOf(node.discriminant), literalOf(test));
+      groups.push(textsOf(node.cases.map(({ test }) => test)));
+    }
     if (node.type === 'AssignmentPattern') {
       remember(named, nameOf(node.left), literalOf(node.right));
       if (kindOfDefault(node.right)) kinds.set(nameOf(node.left), kindOfDefault(node.right));
@@ -140,6 +153,8 @@ function collectLiterals(tree, { numbers, strings, named, kinds, asked }) {
       strings.add(propertyName(node));
   }
 }
+
+const textsOf = (some) => some.map(literalOf).filter((v) => typeof v === 'string');
 
 /** `typeof x === 'function'` says what x may be. */
 function collectAsked({ left, right }, asked) {

@@ -21,6 +21,7 @@ import { nearStrings, reshaped } from './strings.mjs';
 
 const CALLBACKS = ['() => true', '() => false', '(x) => x', '() => {}'].map(code);
 const MOST_KNOWN = 40; // strings of the source tried in place of one
+const MOST_SIBLINGS = 8;
 const DATES = ['2024-01-31T00:00:00.000Z', '2024-02-29T23:59:59.999Z', '1999-12-31T12:00:00.000Z'];
 export const NONSENSE = [undefined, null, '', 0, 'x', true, -1, 0.5].map(lit);
 
@@ -164,7 +165,7 @@ export class Values extends Callees {
       case 'number':
         return [...pool, lit(expr.v + 1), lit(expr.v - 1), lit(0)];
       case 'string':
-        return [...pool, lit('')];
+        return [...pool, ...this.siblings(expr.v).map(lit), lit('')];
       default:
         return [...pool, ...this.nearTo(expr, name)];
     }
@@ -203,6 +204,12 @@ export class Values extends Callees {
   #someStrings() {
     if (this.strings.length <= MOST_KNOWN) return this.strings;
     return Array.from({ length: MOST_KNOWN }, () => this.random.pick(this.strings));
+  }
+
+  /** Texts that the source has beside one: where it knows that one, it may treat these in another way. */
+  siblings(s) {
+    const near = this.knowledge.groups.filter((group) => group.includes(s) && group.length <= MOST_SIBLINGS);
+    return [...new Set(near.flat())].filter((other) => other !== s);
   }
 
   reshaped(s) {
