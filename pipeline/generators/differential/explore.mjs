@@ -1,14 +1,14 @@
 /** Looks for programs on which the original and a mutant differ: near the tests' own first, then further away. */
 
 import { LOOPS, Learned, VISITS } from './learned.mjs';
-import { fingerprint } from './program.mjs';
+import { callsOf, fingerprint } from './program.mjs';
 import { meetings } from './meetings.mjs';
-import { differences, givesMatch, witnesses } from './witness.mjs';
+import { differences, givesMatch, inTurn, witnesses } from './witness.mjs';
 
 // Effort is counted in programs and in visits to mutated places, not in seconds, so that every machine finds the same.
 const MANY_VISITS = 20_000; // a program that takes more is left alone, unless the tests' own do
-const QUOTA = 800; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
-const MOST_QUOTAS = 4; // for one mutant, whatever is seen
+const QUOTA = 1600; // effort spent on one mutant while nothing new is seen in its function, before luck has to do
+const MOST_QUOTAS = 3; // for one mutant, whatever is seen
 const BATCH = 48; // programs an order
 const MEETINGS = 64; // programs from one trace
 const HOPS = 6; // programs traced in a row to come nearer to a mutant
@@ -67,7 +67,8 @@ export class Exploration extends Learned {
       const there = this.entries.filter((e) => mutant.static || e.reached.includes(id));
       const fit = new Map(there.map((e) => [e, givesMatch(e.program, mutant, this.variations) ? 0 : 1]));
       this.#turn = id;
-      for (const { program } of there.sort((a, b) => fit.get(a) - fit.get(b) || a.cost - b.cost).slice(0, SOLVED)) {
+      there.sort((a, b) => fit.get(a) - fit.get(b) || a.cost - b.cost);
+      for (const { program } of inTurn(there, (e) => callsOf(e.program)).slice(0, SOLVED)) {
         if (this.alive.has(id)) await this.#run(witnesses(program, mutant, strings, this.variations));
       }
     }

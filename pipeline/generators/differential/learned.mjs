@@ -1,11 +1,12 @@
 /** What the results of programs teach: kills, what is reached, which programs are worth varying, what to run next. */
 
 import { asking, follow, spying, watching } from './follow.mjs';
-import { fingerprint, isPresentable } from './program.mjs';
+import { callsOf, fingerprint, isPresentable } from './program.mjs';
 
 export const VISITS = 4000; // that cost as much as one program
 const FAMILIAR = 0.4; // what the cost of a program from the tests counts
 const ENTRIES = 2; // programs kept for one way through the code
+const MOST_ASIDE = 60; // programs that reach no mutant: more are kept only where nothing goes their way
 export const LOOPS = 12; // endless runs before a mutant is left alone
 
 /** Which side of a result is looked at: two programs that go one way may still show different things. */
@@ -104,10 +105,11 @@ export class Learned {
 
   /** Keeps a program for varying, where it goes a way that few others kept go, or compares what none of them does. */
   keep(program, outcome, reached, visited, news, work) {
-    if (!reached.length && this.entries.length > 60) return;
-    const way = `${visited} ${outcome.kind} ${lookOf(program.observe)} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
+    // Which mutants that act as their module loads a program would tell, nothing says: some of every kind are kept.
+    const calls = reached.length ? '' : callsOf(program);
+    const way = `${visited} ${calls} ${outcome.kind} ${lookOf(program.observe)} ${outcome.message?.replace(/\d+|'.*?'|".*?"/g, '') ?? ''}`;
     const count = this.#signatures.get(way) ?? 0;
-    if (count >= ENTRIES && !news.length) return;
+    if (count >= ENTRIES && (!news.length || (!reached.length && this.entries.length > MOST_ASIDE))) return;
     this.#signatures.set(way, count + 1);
     const familiar = this.familiar.has(fingerprint(program)) ? FAMILIAR : 1;
     const cost = this.variations.cost(program) * familiar + work / VISITS;

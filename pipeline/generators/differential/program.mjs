@@ -83,6 +83,10 @@ export function exportsOf(program) {
   return [...found.values()];
 }
 
+/** The names of all that a program calls and looks at, in order. */
+export const callsOf = (program) =>
+  [...walkProgram(program)].map((e) => (e.k === 'export' || e.k === 'get' ? e.name : '')).join(' ');
+
 export const isData = (expr) => expr.k === 'lit' || expr.k === 'list' || expr.k === 'record' || expr.k === 'code';
 
 /** The value itself, where an expr is plain data without code; else undefined. */
@@ -165,8 +169,8 @@ function literal(v, mark) {
  * Source text of an expr. names: (export expr) → the identifier it is imported as. Lists and records that pass the
  * line's width from `column` on are broken, one item a line.
  */
-export function print(expr, { names = (e) => e.name, mark = "'", indent = '', column = 0, dangle = true } = {}) {
-  const options = { names, mark, indent, dangle };
+export function print(expr, { names = (e) => e.name, mark = "'", indent = '', column = 0, dangle = true, dangleCalls = dangle } = {}) {
+  const options = { names, mark, indent, dangle, dangleCalls };
   const flat = (e) => print(e, { ...options, column: -Infinity });
   switch (expr.k) {
     case 'lit':
@@ -232,7 +236,7 @@ function spied(text, indent) {
   return `${indent}  return ${result ?? `(${text})(...args)`};\n`;
 }
 
-function enclose(open, items, show, close, column, { indent, dangle }, pad) {
+function enclose(open, items, show, close, column, { indent, dangle, dangleCalls }, pad) {
   if (!items.length) return open + close;
   const texts = items.map((item) => show(item, { column: -Infinity, indent }));
   const flat = open + pad + texts.join(', ') + pad + close;
@@ -250,7 +254,7 @@ function enclose(open, items, show, close, column, { indent, dangle }, pad) {
   }
   const deeper = `${indent}  `;
   const lines = items.map((item) => deeper + show(item, { column: deeper.length + 1, indent: deeper }));
-  return `${open}\n${lines.join(',\n')}${dangle ? ',' : ''}\n${indent}${close}`;
+  return `${open}\n${lines.join(',\n')}${(open === '(' ? dangleCalls : dangle) ? ',' : ''}\n${indent}${close}`;
 }
 
 const receiver = (expr, text) =>

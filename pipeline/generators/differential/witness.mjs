@@ -21,7 +21,7 @@ export function differences(original, mutated, known = []) {
   const given = known.filter((s) => s.length < 40);
   const matched = [...samples(a.source, a.flags), ...samples(b.source, b.flags)];
   const starts = [...new Set([...matched, ...given])].slice(0, SEEDS);
-  const joined = given.slice(0, JOINED).flatMap((s) => matched.slice(0, JOINED).flatMap((m) => [s + m, m + s]));
+  const joined = varied([...given]).slice(0, JOINED).flatMap((s) => matched.slice(0, JOINED).flatMap((m) => [s + m, m + s]));
   const [matching, reading] = [new Set(), new Set()]; // one of the two does not match; both do, in another way
   for (const text of [...starts, ...starts.flatMap((s) => [...edits(s)]), ...joined]) {
     const [one, other] = [says(a, text), says(b, text)];
@@ -34,11 +34,14 @@ export function differences(original, mutated, known = []) {
 
 /** The shortest first, and in turn those that begin or end in another character: the code may look at these before. */
 function varied(texts) {
+  texts.sort((x, y) => x.length - y.length || (x < y ? -1 : 1));
+  return inTurn(texts, (text) => `${text[0]}${text.at(-1)}`);
+}
+
+/** The same items in another order: the first of every kind, then the second of every kind. */
+export function inTurn(items, kindOf) {
   const groups = new Map();
-  for (const text of texts.sort((x, y) => x.length - y.length || (x < y ? -1 : 1))) {
-    const ends = `${text[0]}${text.at(-1)}`;
-    groups.set(ends, [...(groups.get(ends) ?? []), text]);
-  }
+  for (const item of items) groups.set(kindOf(item), [...(groups.get(kindOf(item)) ?? []), item]);
   const lists = [...groups.values()];
   const longest = Math.max(0, ...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list.slice(n, n + 1))).flat();
