@@ -128,6 +128,8 @@ ES_MODULES = {
     "src/grouped.js": set(),
     "src/alike.js": set(),
     "src/read.js": set(),
+    "src/quiet.js": set(),
+    "src/codes.js": {"line.charCodeAt(depth) === WIDE => line.charCodeAt(depth) !== WIDE"},
     "src/typed.ts": {"options.limit !== undefined => true"},
 }
 COMMON_JS = {
@@ -233,6 +235,19 @@ def test_what_is_looked_up_is_given(es_modules: Searched) -> None:
 
 def test_keys_are_varied_as_texts_are(es_modules: Searched) -> None:
     assert any(re.search(r"'[^']+/[^']*': \d", test.code) for test in es_modules.told("src/grouped.js"))
+
+
+def test_a_text_is_given_the_character_whose_code_is_compared(es_modules: Searched) -> None:
+    assert any("\u3000" in test.code for test in es_modules.told("src/codes.js"))
+
+
+def test_an_error_that_does_not_say_where_it_comes_from_makes_an_assertion_fail(es_modules: Searched) -> None:
+    (broken,) = (
+        m for m in es_modules.lab.mutants if (m.original, m.replacement) == ("record[key] === undefined", "false")
+    )
+    test = next(t for t in es_modules.told("src/quiet.js") if broken.key in t.kills)
+    assert "doesNotThrow" in test.code
+    assert is_kill(es_modules.lab.results([test], broken.id)[test.title])
 
 
 def test_lists_with_holes_are_told_from_lists_of_nothing(es_modules: Searched) -> None:

@@ -4,14 +4,15 @@ import { call, get, global, lit, record, walk } from './program.mjs';
 
 /**
  * The statements, as exprs: [expr]. observe: the expr whose value is asserted, awaited where `wait` says so; outcome: as
- * the worker gives it; style: as styleOf found it.
+ * the worker gives it; style: as styleOf found it; isBare: an exception is made an assertion's failure, too.
  */
-export function assertion(style, { observe, wait }, outcome) {
+export function assertion(style, { observe, wait }, outcome, isBare = false) {
   const say = LIBRARIES[style.library](style.name, style.strict);
   if (outcome.kind !== 'throw') {
     const { expr } = outcome;
     const actual = wait ? { k: 'await', of: observe } : observe;
-    return [isSimple(expr) ? say.same(actual, expr) : say.alike(actual, expr)];
+    const said = isSimple(expr) ? say.same(actual, expr) : say.alike(actual, expr);
+    return [isBare && !wait ? say.calm({ ...functionOf(style), of: said }) : said];
   }
   // What throws is the call: a copy of its result's keys is never made. A list is: it may be what throws.
   const throwing = observe.k === 'spread' && observe.as === 'record' ? observe.of : observe;
@@ -19,13 +20,13 @@ export function assertion(style, { observe, wait }, outcome) {
     ['name', lit(outcome.name)],
     ['message', lit(outcome.message)],
   ]);
-  const kind = style.declare === 'var' ? 'function' : 'arrow';
-  if (!wait) return [say.throws({ k: kind, of: throwing, end: style.semi ? ';' : '' }, error)];
+  if (!wait) return [say.throws({ ...functionOf(style), of: throwing }, error)];
   if (say.rejects) return [{ k: 'await', of: say.rejects(throwing, error) }];
   const caught = call(get(throwing, 'catch'), [{ k: 'code', text: '({ name, message }) => ({ name, message })' }]);
   return [say.alike({ k: 'await', of: caught }, error)];
 }
 
+const functionOf = ({ declare, semi }) => ({ k: declare === 'var' ? 'function' : 'arrow', end: semi ? ';' : '' });
 const isSimple = (expr) => expr.k === 'lit';
 const isOdd = (expr) => expr.k === 'lit' && (Number.isNaN(expr.v) || Object.is(expr.v, -0));
 const hasHoles = (expr) => [...walk(expr)].some((e) => e.k === 'lit' && e.v === undefined);
@@ -44,6 +45,7 @@ const LIBRARIES = {
       same: one(strict ? 'equal' : 'strictEqual'),
       alike: one(strict ? 'deepEqual' : 'deepStrictEqual'),
       throws: one('throws'),
+      calm: one('doesNotThrow'),
       rejects: (promise, error) => rejects({ k: 'async arrow', of: promise }, error),
     };
   },
@@ -57,6 +59,7 @@ const LIBRARIES = {
       same: (actual, expr) => on(actual, 'toBe')(expr),
       alike: (actual, expr) => on(actual, hasHoles(expr) ? 'toStrictEqual' : 'toEqual')(expr),
       throws: (fn, error) => on(fn, 'toThrow')(like(error)),
+      calm: (fn) => on(fn, 'not', 'toThrow')(),
       rejects: (promise, error) => on(promise, 'rejects', 'toThrow')(like(error)),
     };
   },
@@ -70,6 +73,7 @@ const LIBRARIES = {
       same: (actual, expr) => (isOdd(expr) ? alike(actual, expr) : on(actual, 'equal')(expr)),
       alike,
       throws: (fn, error) => call(member(on(fn, 'throw')(), 'that', 'includes'), [error]),
+      calm: (fn) => on(fn, 'not', 'throw')(),
     };
   },
   'chai-assert': (name) => {
@@ -79,10 +83,11 @@ const LIBRARIES = {
       same: (actual, expr) => (isOdd(expr) ? alike(actual, expr) : one('strictEqual')(actual, expr)),
       alike,
       throws: (fn, error) => one('throws')(fn, error.entries[1][1]),
+      calm: one('doesNotThrow'),
     };
   },
   tape: (name) => {
     const one = methodsOf(name);
-    return { same: one('equal'), alike: one('deepEqual'), throws: one('throws') };
+    return { same: one('equal'), alike: one('deepEqual'), throws: one('throws'), calm: one('doesNotThrow') };
   },
 };

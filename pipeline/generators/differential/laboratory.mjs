@@ -46,11 +46,12 @@ export class Laboratory {
 
   /**
    * Runs programs on the original and on the mutants of `alive` that they reach; `onResult` gets each program's result as
-   * it comes, so that a later death takes none of them. A program whose original ends the worker has no result; a mutant
+   * it comes; those that a death takes are asked for again. A program whose original ends the worker has no result; a mutant
    * that does so is passed over in that program, and handed to `onLethal`. avoid: () → mutants not to run; most: visits
    * that a run of the original may take.
    */
-  async explore(programs, { alive, avoid, most, onResult, onLethal = () => {} }) {
+  async explore(programs, how) {
+    const { alive, avoid, most, onResult, onLethal = () => {} } = how;
     let left = programs;
     let spared = [];
     let careful = false;
@@ -66,9 +67,11 @@ export class Laboratory {
       if (failed) throw new GivenUp(failed);
       if (!died) return;
       this.#countDeath();
-      if (done) spared = [];
-      left = left.slice(done);
-      const id = this.lastNote.split(' ')[1];
+      const [at, id] = this.lastNote.split(' ');
+      if (Number(at)) spared = [];
+      const lost = left.slice(done, Number(at));
+      left = left.slice(Math.max(done, Number(at)));
+      if (lost.length) await this.explore(lost, how);
       if (id === '+') {
         careful = true; // from here on, so that the next one costs one death and not two
         continue;
@@ -143,9 +146,9 @@ export class Laboratory {
         const notes = chunk.trimEnd();
         this.lastNote = notes.slice(notes.lastIndexOf('\n') + 1);
       });
-      child.on('message', ({ part, reply }) => {
+      child.on('message', ({ parts, reply }) => {
         idle = 0;
-        if (part) onPart(part);
+        if (parts) parts.forEach(onPart);
         else done(reply);
       });
       child.once('exit', (exitCode, signal) => {

@@ -193,8 +193,8 @@ export async function search(request) {
     const writer = result.tests.length
       ? new Writer(request.write, shared.style, result.tests[0].variations, taken)
       : null;
-    for (const { program, outcome, keys } of result.tests) {
-      const test = writer.test(program, outcome);
+    for (const { program, outcome, keys, isBare } of result.tests) {
+      const test = writer.test(program, outcome, isBare);
       taken.add(test.title);
       tests.push({ ...test, kills: keys.sort() });
     }

@@ -51,7 +51,7 @@ async function matrix(exploration, programs, ids) {
 }
 
 /**
- * The programs to write as tests: [{ program, outcome, kills }], every one confirmed in fresh modules, with the ids that
+ * The programs to write as tests: [{ program, outcome, kills, isBare }], every one confirmed in fresh modules, with the ids that
  * no program could be confirmed for.
  */
 export async function select(exploration) {
@@ -86,6 +86,7 @@ export async function select(exploration) {
       chosen.push({
         program: small.program,
         outcome: result.outcome,
+        isBare: result.isBare,
         kills: result.kills,
         cost: exploration.variations.cost(small.program),
       });

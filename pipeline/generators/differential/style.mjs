@@ -11,7 +11,7 @@ const GIVEN = { tape: 'tape' };
  * program: a test file's syntax tree, with its source; format: 'module' or 'commonjs'.
  *
  *   mark, semi, indent            quotes (' or "), whether statements end in a semicolon, one step of indentation
- *   dangle                        whether lists of several lines end in a comma
+ *   dangle, dangleCalls           whether lists, and calls, of several lines end in a comma
  *   declare                       'const', or 'var' where the file has nothing else: a linter may know of no other
  *   syntax                        'import' or 'require'
  *   call, isArrow, param          the name of the function that makes a test, how its function is written, its parameter
@@ -53,13 +53,13 @@ export function styleOf(program, source, format) {
   };
 }
 
-/** Do lists and objects of several lines end in a comma, here? */
-function dangles(program, source) {
+/** Do lists and objects (or calls) of several lines end in a comma, here? usual: where there are none. */
+function dangles(program, source, types, usual) {
   const ends = [...nodes(program)]
-    .map(([node]) => ({ ...node, last: (node.properties ?? node.elements)?.at(-1) }))
-    .filter(({ type, last, loc }) => /^(Object|Array)Expression$/.test(type) && last && last.loc.end.line < loc.end.line)
+    .map(([node]) => ({ ...node, last: (node.properties ?? node.elements ?? node.arguments)?.at(-1) }))
+    .filter(({ type, last, loc }) => types.test(type) && last && last.loc.end.line < loc.end.line)
     .map(({ last, end }) => source.slice(last.end, end).includes(','));
-  return ends.length === 0 || ends.filter(Boolean).length >= ends.length / 2;
+  return ends.length === 0 ? usual : ends.filter(Boolean).length >= ends.length / 2;
 }
 
 function layoutOf(program, source) {
@@ -73,7 +73,9 @@ function layoutOf(program, source) {
   const step = steps.includes(0) ? 0 : Math.min(4, ...steps.filter((n) => n % 2 === 0), 8);
   const kinds = [...nodes(program)].map(([n]) => n).filter((n) => n.type === 'VariableDeclaration').map((n) => n.kind);
   const declare = kinds.length && kinds.every((kind) => kind === 'var') ? 'var' : 'const';
-  return { mark, semi, declare, dangle: dangles(program, source), indent: step === 0 ? '\t' : ' '.repeat(steps.length ? step : 2) };
+  const dangle = dangles(program, source, /^(Object|Array)Expression$/, true);
+  const dangleCalls = dangles(program, source, /^(Call|New)Expression$/, dangle && declare !== 'var');
+  return { mark, semi, declare, dangle, dangleCalls, indent: step === 0 ? '\t' : ' '.repeat(steps.length ? step : 2) };
 }
 
 /** Map of names to { module, name }: what a file imports or requires; name is 'default' for the whole. */

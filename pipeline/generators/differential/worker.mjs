@@ -19,8 +19,10 @@ import { WORLDS, Exited, enter, install } from './world.mjs';
 const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
 const PLANTED = 'Stryker was here'; // no input that anybody would write
 const MORE_HITS = 5; // times as many as the original, and those below: what a mutant may take
+const TOGETHER_MS = 15; // of results in one message: a message costs as much as many a run
 const LEAST_HITS = 8000; // one without a cache works where the original looks up
 
+const clock = performance.now.bind(performance); // before it is held still
 const engine = (globalThis.__stryker__ ??= {});
 engine.mutantCoverage = { static: {}, perTest: {} };
 
@@ -169,8 +171,10 @@ function wayOf(visits) {
   return hash;
 }
 
-/** Each program on the original for `most` visits, then on each mutant of `alive` that it reaches; its result is a message of its own. */
+/** Each program on the original for `most` visits, then on each mutant of `alive` that it reaches; messages say what came of them. */
 async function explore({ programs, alive, avoid, spared, careful, most }) {
+  let parts = [];
+  let told = clock();
   const wanted = new Set(alive);
   const skip = new Set(avoid);
   for (const [index, program] of programs.entries()) {
@@ -207,7 +211,10 @@ async function explore({ programs, alive, avoid, spared, careful, most }) {
       await runTraced(program);
       [result.news, result.gaps] = [noted.news(), noted.gaps()];
     }
-    tell({ part: result });
+    parts.push(result);
+    if (clock() - told < TOGETHER_MS && index < programs.length - 1) continue;
+    tell({ parts });
+    [parts, told] = [[], clock()];
   }
   return {};
 }
@@ -227,7 +234,10 @@ async function choose({ candidates, must, isLastResort, avoid }) {
   return { index: -1 };
 }
 
-/** In modules loaded for each run: what the original gives in every world, and which of `ids` fail in each of them. */
+/**
+ * In modules loaded for each run: what the original gives in every world, and which of `ids` fail in each of them. isBare: one
+ * of these throws what does not say where it came from.
+ */
 async function confirm({ program, ids, avoid }) {
   if (avoid.includes('0 -')) return { outcome: null, kills: [] };
   note('0 -');
@@ -235,15 +245,17 @@ async function confirm({ program, ids, avoid }) {
   const outcome = judge(program, original);
   if (!asserts(outcome) || !(await isStable(program, outcome, true))) return { outcome: null, kills: [] };
   const kills = [];
+  let isBare = false;
   for (const id of ids) {
     if (avoid.includes(`0 ${id}`)) continue;
     note(`0 ${id}`);
-    let always = true;
-    for (const world of WORLDS)
-      always &&= fails(outcome, await runOn(program, id, { world, fresh: true, than: original }));
-    if (always) kills.push(id);
+    const runs = [];
+    for (const world of WORLDS) runs.push(await runOn(program, id, { world, fresh: true, than: original }));
+    if (!runs.every((run) => fails(outcome, run))) continue;
+    kills.push(id);
+    isBare ||= outcome.kind === 'value' && runs.some((run) => 'error' in run && !/^ +at /m.test(run.error?.stack));
   }
-  return { outcome, kills };
+  return { outcome, kills, isBare };
 }
 
 /** The pairs of values that a run of the original compares and finds different: [{ place, a, b }]. */

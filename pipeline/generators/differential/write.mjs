@@ -18,20 +18,20 @@ export class Writer {
     this.taken = new Set(taken);
   }
 
-  /** { title, code, imports } */
-  test(program, outcome) {
-    const { mark, call, isArrow, param, declare, dangle, names: reserved } = this.style;
+  /** { title, code, imports }; isBare: that it does not throw is asserted too: what is thrown would not say whose it is. */
+  test(program, outcome, isBare = false) {
+    const { mark, call, isArrow, param, declare, dangle, dangleCalls, names: reserved } = this.style;
     const taken = this.#takenApart(program);
     const { names, imports } = this.#imports(taken);
     const renamed = withoutClashes(taken, new Set([...names.values(), ...reserved]));
-    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2, dangle };
+    const options = { names: (e) => names.get(`${e.file} ${e.name}`), mark, indent: '  ', column: 2, dangle, dangleCalls };
     const show = (expr) => this.#statement(print(expr, options));
     const lines = renamed.steps.map(({ bind, expr, wait }) => {
       const value = wait ? { k: 'await', of: expr } : expr;
       const bound = bind && `${declare} ${bind} = ${print(value, { ...options, column: 11 + bind.length })}`;
       return bind ? this.#statement(bound) : show(value);
     });
-    lines.push(...assertion(this.style, renamed, outcome).map(show));
+    lines.push(...assertion(this.style, renamed, outcome, isBare).map(show));
     const isAsync = renamed.wait || renamed.steps.some((s) => s.wait);
     if (this.style.library === 'tape' && !isAsync) lines.push(this.#statement(`${param}.end()`));
     const title = this.#title(program, outcome);
