@@ -119,7 +119,7 @@ def search(
     env.pop("NODE_OPTIONS", None)  # a loader or a heap size of the user's would change what is found
     try:
         finished = process.run(
-            [node, f"--max-old-space-size={_HEAP_MB}", "--no-warnings", _FOLDER / "search.mjs"],
+            [node, f"--max-old-space-size={_HEAP_MB}", "--single-threaded-gc", "--no-warnings", _FOLDER / "search.mjs"],
             cwd=root, env=env, stdin=json.dumps(request).encode(), timeout=timeout, max_output=_MOST_OUTPUT,
         )  # fmt: skip
     except process.NotFound as error:
