@@ -114,7 +114,7 @@ export class Writer {
   #title(program, outcome) {
     const { name, condition } = this.#subject(program);
     const results = [this.#result(program, outcome, true), this.#result(program, outcome, false)];
-    const titles = [2, 3, 1, 0].flatMap((detail) =>
+    const titles = [2, 3, 1, 0.5, 0].flatMap((detail) =>
       results.map((result) => oneLine(`${name} ${result}${condition(detail)}`)),
     );
     titles.push(oneLine(`${name} ${results[0]}`), oneLine(`${name} ${results[1]}`));
@@ -183,15 +183,18 @@ export class Writer {
   }
 
   #arguments(args, params, detail) {
-    if (!args.length || detail === 0) return '';
+    if (!args.length) return params.some((p) => !p.optional) ? ' without arguments' : '';
+    if (detail === 0) return '';
     const single = args.length === 1;
-    const parts = args.map((arg, i) => this.#argument(arg, params[i]?.name, single, detail)).filter(Boolean);
+    const parts = args.flatMap((arg, i) => this.#argument(arg, params[i]?.name, single, detail) ?? []);
     return parts.length ? ` for ${join(parts)}` : '';
   }
 
+  /** What is said of an argument, or the list of it; null for nothing. */
   #argument(expr, name, single, detail) {
     const text = this.#flat(expr);
-    if (expr.k === 'lit') return single ? shorten(text) : `${name ?? 'argument'} ${shorten(text)}`;
+    if (expr.k === 'lit' && expr.v === undefined && name && !single) return `no ${name}`;
+    if (expr.k === 'lit') return single || !name ? shorten(text) : `${name} ${cut(text, detail < 1 ? SHORT / 2 : SHORT)}`;
     if (expr.k === 'list') {
       if (!expr.items.length) return name ? `no ${name}` : 'an empty list';
       if (text.length <= SHORT * detail) return name && !single ? `${name} ${text}` : text;
@@ -200,7 +203,7 @@ export class Writer {
     }
     if (expr.k === 'record') {
       if (!expr.entries.length) return name ? `empty ${name}` : 'an empty object';
-      return join(expr.entries.slice(0, 1 + detail).map(([key, e]) => `${key} ${shorten(this.#flat(e))}`));
+      return expr.entries.slice(0, 1 + Math.ceil(detail)).map(([key, e]) => `${key} ${shorten(this.#flat(e))}`);
     }
     if (expr.k === 'code') return name ? `a given ${name}` : null;
     if (expr.k === 'new' || expr.k === 'call') return shorten(text);
@@ -218,7 +221,7 @@ export class Writer {
       const text = `${name}(${e.args.map((a) => this.#flat(a)).join(', ')})`;
       return detail && text.length <= SHORT ? text : name;
     });
-    const most = 1 + detail;
+    const most = 1 + Math.ceil(detail);
     return ` after ${told.length <= most ? join(told) : `${told.length} calls, the last ${told.at(-1)}`}`;
   }
 
@@ -226,10 +229,10 @@ export class Writer {
     if (outcome.kind === 'throw')
       return `throws ${outcome.name}${inFull && outcome.message ? `: ${outcome.message}` : ''}`;
     const verb = observe.k === 'get' || observe.k === 'typeof' ? 'is' : observe.k === 'var' ? 'leaves' : 'returns';
-    const { expr } = outcome;
+    const expr = isWithMore(outcome.expr) ? outcome.expr.args[0] : outcome.expr;
     if (isKeys(observe)) return `has ${expr.items.length === 1 ? 'the key' : 'the keys'} ${join(expr.items.map((e) => this.#flat(e)))}`;
     const text = this.#flat(expr);
-    if (text.length <= SHORT * 1.5)
+    if (text.length <= SHORT * 1.5 && (inFull || expr.k !== 'list' || text.length <= SHORT))
       return `${verb} ${expr.k === 'list' && !expr.items.length ? 'an empty list' : text}`;
     if (expr.k === 'list') return `${verb} ${expr.items.length} item${expr.items.length === 1 ? '' : 's'}`;
     if (expr.k === 'record')
@@ -246,6 +249,9 @@ export class Writer {
     return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => this.#exportName(e) });
   }
 }
+
+/** Is an expr `Object.assign([...], { ... })`, for a list that has properties too? */
+const isWithMore = ({ k, fn, args }) => k === 'call' && fn.name === 'assign' && args[0].k === 'list';
 
 /** Is an expr `Object.keys(of)`? */
 const isKeys = ({ k, fn }) => k === 'call' && fn.k === 'get' && fn.name === 'keys' && fn.of.k === 'global';
