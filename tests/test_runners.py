@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import filelock
 import pytest
 from conftest import HERE, PLAN, World, make_world
 
-from pipeline.engines import EngineError, TestRun
+from pipeline.engines import EngineError, TestRun, stryker_js
 from pipeline.engines.stryker_js import StrykerJS
 from pipeline.engines.stryker_js.runners import runner_of
 from pipeline.model import EngineConfig
@@ -295,3 +296,40 @@ def test_a_plugin_that_lacks_or_does_not_go_with_the_core_stops_the_run_before_a
     installed(world.root, {"@stryker-mutator/vitest-runner": "9.5.0"})
     with pytest.raises(EngineError, match=r"vitest-runner is 9\.5\.0 and .*/core 9\.6\.1, .*vitest-runner@9\.6\.1"):
         StrykerJS(EngineConfig()).version(world.root)
+
+
+# -- as the project's own tools have it
+
+
+def tidied(root: Path, write: str, codes: list[str], imports: list[str]) -> list[str]:
+    request = {"root": str(root), "write": write, "codes": codes, "imports": imports}
+    program = Path(stryker_js.__file__).parent / "tidy.mjs"
+    ran = subprocess.run(["node", program], input=json.dumps(request), capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    return [str(code) for code in json.loads(ran.stdout)["codes"]]
+
+
+def test_what_a_compiler_would_refuse_is_marked_as_meant(tmp_path: Path, packages: Path) -> None:
+    (tmp_path / "node_modules").symlink_to(packages)
+    given = {
+        "package.json": "{}",
+        "tsconfig.json": '{"compilerOptions": {"strict": true, "types": []}, "include": ["*.ts"]}',
+        "half.ts": "export const half = (n: number): number => n / 2;\n",
+        "half.test.ts": "import { half } from './half';\n\nhalf(2);\n",
+    }
+    for name, text in given.items():
+        (tmp_path / name).write_text(text)
+    imports = ["import { half } from './half';", "import { test } from './nowhere';"]
+    (tmp_path / "nowhere.ts").write_text("export const test = (title: string, fn: () => void): void => {};\n")
+    right = "test('halves', () => {\n  half(1);\n});"
+    wrong = "test('halves texts', () => {\n  half(\n    '1',\n  );\n  half();\n});"
+    codes = tidied(tmp_path, "more.test.ts", [right, wrong], imports)
+    expected = "// @ts-expect-error: as code without types may call it"
+    marked = f"test('halves texts', () => {{\n  half(\n    {expected}\n    '1',\n  );\n  {expected}\n  half();\n}});"
+    assert codes == [right, marked]
+    (tmp_path / "more.test.ts").write_text("\n".join([*imports, *codes]) + "\n")
+    tsc = ["node", packages / "typescript/bin/tsc", "--noEmit", "-p", "."]
+    assert subprocess.run(tsc, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == ""
+    # A compiler that reads none of the tests beside it says nothing of this one.
+    (tmp_path / "tsconfig.json").write_text(given["tsconfig.json"].replace("*.ts", "half.ts"))
+    assert tidied(tmp_path, "more.test.ts", [wrong], imports) == [wrong]

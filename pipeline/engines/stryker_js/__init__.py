@@ -276,7 +276,8 @@ class StrykerJS:
         return done
 
     def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
-        request = {"root": str(root.resolve()), "write": write, "codes": [t.code for t in tests]}
+        imports = sorted({line for t in tests for line in t.imports})
+        request = {"root": str(root.resolve()), "write": write, "codes": [t.code for t in tests], "imports": imports}
         finished = process.run(
             [self.node(), HERE / "tidy.mjs"], cwd=root, env=process.environment(), stdin=json.dumps(request).encode(),
             timeout=TIDY_TIME_LIMIT, max_output=MOST_TIDIED,

@@ -1,13 +1,16 @@
 // Our own tests as the project's formatter has them: each block by itself, so that nobody else's bytes are looked at.
 //
-// request (standard input): { root, write: the test file that they will stand in, codes: [text] }
+// request (standard input): { root, write: the test file that they will stand in, codes: [text], imports: [statement] }
 // answer (standard output): { codes: [text] }; a text that a tool cannot read stays as it is. ESLint's fixes come first,
-// as in projects that have both; each only where the project has it installed and configured for such a file.
+// as in projects that have both; each only where the project has it installed and configured for such a file. What the
+// project's compiler would refuse is marked before that.
+import child_process from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { marked } from './typed.mjs';
 
-const { root, write, codes } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const { root, write, codes, imports } = JSON.parse(fs.readFileSync(0, 'utf8'));
 const require = createRequire(path.join(root, 'package.json'));
 const file = path.join(root, write);
 const CONFIGURES_ESLINT = /^(eslint\.config\.[cm]?[jt]s|\.eslintrc(\.\w+)?)$/;
@@ -47,8 +50,28 @@ async function formatter() {
   return ignored ? null : (code) => prettier.format(code, { ...config, filepath: file });
 }
 
+function biome() {
+  if (!fs.readdirSync(root).some((name) => /^biome\.jsonc?$/.test(name))) return null;
+  const at = path.join(root, 'node_modules/@biomejs/biome/bin/biome');
+  if (!fs.existsSync(at)) return null;
+  const words = [at, 'format', `--stdin-file-path=${write}`];
+  return (code) => child_process.execFileSync(process.execPath, words, { cwd: root, input: `${code}\n`, encoding: 'utf8', stdio: 'pipe' });
+}
+
+// The codes as its compiler takes them, where the project has one.
+function compilable() {
+  if (!/\.[cm]?ts$/.test(write)) return codes;
+  try {
+    const typescript = installed('typescript');
+    return typescript ? marked(typescript, file, imports, codes) : codes;
+  } catch (error) {
+    console.error(`typescript: ${error.message}`);
+    return codes;
+  }
+}
+
 const tools = [];
-for (const make of [fixer, formatter]) {
+for (const make of [fixer, formatter, biome]) {
   try {
     const tool = await make();
     if (tool) tools.push(tool);
@@ -57,7 +80,7 @@ for (const make of [fixer, formatter]) {
   }
 }
 const tidied = [];
-for (let code of codes) {
+for (let code of compilable()) {
   for (const tool of tools) {
     try {
       code = (await tool(code)).trimEnd();
