@@ -328,7 +328,7 @@ def test_what_a_compiler_would_refuse_is_marked_as_meant(tmp_path: Path, package
     marked = f"test('halves texts', () => {{\n  half(\n    {expected}\n    '1',\n  );\n  {expected}\n  half();\n}});"
     assert codes == [right, marked]
     (tmp_path / "more.test.ts").write_text("\n".join([*imports, *codes]) + "\n")
-    tsc = ["node", packages / "typescript/bin/tsc", "--noEmit", "-p", "."]
+    tsc = ["node", str(packages / "typescript/bin/tsc"), "--noEmit", "-p", "."]
     assert subprocess.run(tsc, cwd=tmp_path, capture_output=True, text=True, check=False).stdout == ""
     # A compiler that reads none of the tests beside it says nothing of this one.
     (tmp_path / "tsconfig.json").write_text(given["tsconfig.json"].replace("*.ts", "half.ts"))

@@ -49,6 +49,8 @@ def test_tests_added_one_after_another_give_the_text_of_all_at_once() -> None:
         ("import { a } from 'x'", 'import { b } from "x";', "import { a, b } from 'x'"),
         ("import {\n  a,\n  b,\n} from 'x';", "import { c } from 'x';", "import {\n  a,\n  b, c,\n} from 'x';"),
         ("import x, { a } from 'x';", "import { b } from 'x';", "import x, { a, b } from 'x';"),
+        ("import { b, D } from 'x';", "import { c } from 'x';", "import { b, c, D } from 'x';"),
+        ("import { d, b } from 'x';", "import { c } from 'x';", "import { d, b, c } from 'x';"),
         ("import x from 'x';", "import { b } from 'x';", "import x from 'x';\nimport { b } from 'x';"),
         # The same name from elsewhere cannot be imported twice: what the test makes of it is judged by its proof.
         ("import assert from 'node:assert';", ASSERT, "import assert from 'node:assert';"),

@@ -192,7 +192,11 @@ def _importing(text: str, statement: str, newline: str) -> str:
         for m in present:
             same = m["module"] == new["module"] and _kind(m) == _kind(new)
             if same and (listed := re.search(r"\{([^{}]*[\w$])[^{}]*\}", m["what"])):
-                at = m.start("what") + listed.end(1)
+                start, at = m.start("what") + listed.start(1), m.start("what") + listed.end(1)
+                names = text[start:at].strip().split(", ")
+                if names == sorted(names, key=str.casefold):  # as somebody, or a linter, keeps them
+                    start = at - len(", ".join(names))
+                    return f"{text[:start]}{', '.join(sorted([*names, *missing], key=str.casefold))}{text[at:]}"
                 return f"{text[:at]}, {', '.join(missing)}{text[at:]}"
         before, after = statement[: new.start("what")], statement[new.end("what") :]
         spaces = re.fullmatch(r"(\s*).*?(\s*)", new["what"], re.DOTALL)
