@@ -234,10 +234,7 @@ async function choose({ candidates, must, isLastResort, avoid }) {
   return { index: -1 };
 }
 
-/**
- * In modules loaded for each run: what the original gives in every world, and which of `ids` fail in each of them. isBare: one
- * of these throws what does not say where it came from.
- */
+/** In fresh modules: what the original gives in every world, which of `ids` fail in each; isBare: one throws what does not say from where. */
 async function confirm({ program, ids, avoid }) {
   if (avoid.includes('0 -')) return { outcome: null, kills: [] };
   note('0 -');
