@@ -302,7 +302,7 @@ def test_a_plugin_that_lacks_or_does_not_go_with_the_core_stops_the_run_before_a
 
 
 def tidied(root: Path, write: str, codes: list[str], imports: list[str]) -> list[str]:
-    request = {"root": str(root), "write": write, "codes": codes, "imports": imports}
+    request = {"root": str(root), "write": write, "tests": [[code, imports] for code in codes]}
     program = Path(stryker_js.__file__).parent / "tidy.mjs"
     ran = subprocess.run(["node", program], input=json.dumps(request), capture_output=True, text=True, check=True)
     assert ran.stderr == ""

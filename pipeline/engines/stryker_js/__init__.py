@@ -276,8 +276,7 @@ class StrykerJS:
         return done
 
     def tidy(self, root: Path, write: str, tests: Sequence[Test]) -> Sequence[Test]:
-        imports = sorted({line for t in tests for line in t.imports})
-        request = {"root": str(root.resolve()), "write": write, "codes": [t.code for t in tests], "imports": imports}
+        request = {"root": str(root.resolve()), "write": write, "tests": [[t.code, t.imports] for t in tests]}
         finished = process.run(
             [self.node(), HERE / "tidy.mjs"], cwd=root, env=process.environment(), stdin=json.dumps(request).encode(),
             timeout=TIDY_TIME_LIMIT, max_output=MOST_TIDIED,

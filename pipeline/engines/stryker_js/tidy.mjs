@@ -1,6 +1,6 @@
 // Our own tests as the project's formatter has them: each block by itself, so that nobody else's bytes are looked at.
 //
-// request (standard input): { root, write: the test file that they will stand in, codes: [text], imports: [statement] }
+// request (standard input): { root, write: the test file that they will stand in, tests: [[code, [import statement]]] }
 // answer (standard output): { codes: [text] }; a text that a tool cannot read stays as it is. ESLint's fixes come first,
 // as in projects that have both; each only where the project has it installed and configured for such a file. What the
 // project's compiler would refuse is marked before that.
@@ -10,7 +10,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { marked } from './typed.mjs';
 
-const { root, write, codes, imports } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const { root, write, tests } = JSON.parse(fs.readFileSync(0, 'utf8'));
+const codes = tests.map(([code]) => code);
+const imports = [...new Set(tests.flatMap(([, lines]) => lines))].sort();
 const require = createRequire(path.join(root, 'package.json'));
 const file = path.join(root, write);
 const CONFIGURES_ESLINT = /^(eslint\.config\.[cm]?[jt]s|\.eslintrc(\.\w+)?)$/;
