@@ -1,18 +1,20 @@
-"""Plans of many trivial tasks: cold, nothing to do, one edit; ours, stock doit, GNU make and ninja on the same graph.
+"""Plans of many trivial tasks: cold, nothing to do, one edit; ours, stock doit, GNU make, ninja and snakemake.
 
 Equal work: task i is `cp src/fi.txt out/fi.txt`, run by a shell, from one input to one output, two at a time. Ours also
 holds what a task changed against its file scope, and commits the state of each as it ends; stock doit writes its state
 once, at the end; ninja appends a line, make keeps none. CPU seconds are of the command and all its children, for
-another's work on the machine does not count in them; the row's seconds are those.
+another's work on the machine does not count in them; the row's seconds are those. snakemake is measured where it is
+installed (`pip install snakemake`, some minutes), by file times alone.
 """
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.measuring import Row, doit, run
@@ -43,7 +45,7 @@ def project(place: Path, count: int, files: dict[str, str]) -> Path:
         (root / folder).mkdir(parents=True)
     for i in range(count):
         (root / f"src/f{i}.txt").write_text(f"{i}\n")
-    for name, text in {".gitignore": "cache/\nout/\n__pycache__/\n.ninja*\ndoit.db*\n", **files}.items():
+    for name, text in {".gitignore": "cache/\nout/\n__pycache__/\n.ninja*\ndoit.db*\n.snakemake/\n", **files}.items():
         (root / name).write_text(text)
     for words in ("init -q -b main", "add -A", "-c user.name=b -c user.email=b@b.invalid commit -qm begin"):
         subprocess.run(["git", *words.split()], cwd=root, check=True)
@@ -78,12 +80,21 @@ TOOLS: dict[str, tuple[Callable[[int], dict[str, str]], Sequence[str | Path]]] =
         },
         ["ninja", "--quiet", "-j", "2"],
     ),
+    "snakemake": (
+        lambda n: {
+            "Snakefile": f"rule all:\n    input: expand('out/f{{i}}.txt', i=range({n}))\n"
+            "rule copy:\n    input: 'src/f{i}.txt'\n    output: 'out/f{i}.txt'\n    shell: 'cp {input} {output}'\n"
+        },
+        ["snakemake", "--quiet", "all", "--cores", "2", "--notemp", "--rerun-triggers", "mtime"],
+    ),
 }
+COLD = {"stock doit": "below 1", "ninja": "1.2"}  # asked
 
 
 def rows(place: Path, count: int, pairs: int) -> list[Row]:
     """Peers in turn, pair by pair."""
-    roots = {tool: project(place / tool.replace(" ", "-"), count, files(count)) for tool, (files, _) in TOOLS.items()}
+    tools = {tool: made for tool, made in TOOLS.items() if tool != "snakemake" or shutil.which(tool)}
+    roots = {tool: project(place / tool.replace(" ", "-"), count, files(count)) for tool, (files, _) in tools.items()}
     times: dict[tuple[str, str], list[float]] = {}
     walls: dict[str, list[float]] = {}  # of cold runs
     peaks: dict[str, float] = {}
@@ -109,15 +120,17 @@ def rows(place: Path, count: int, pairs: int) -> list[Row]:
         go("(settling)")
     for tool in roots:
         print(f"{count:,} tasks, {tool}: at most {peaks[tool]:.0f} MiB", flush=True)
-    found = [
-        Row(f"{what}, {count:,} tasks (CPU), against {tool}", times[what, "ours"], times[what, tool], asked)
-        for what, asks in (("cold", ("below 1", "-", "1.2")), ("nothing to do", ("-",) * 3), ("one edit", ("-",) * 3))
-        for tool, asked in zip(("stock doit", "GNU make", "ninja"), asks, strict=True)
-    ]
-    found[3:3] = [
-        Row(f"cold, {count:,} tasks (wall clock), against {tool}", walls["ours"], walls[tool], asked)
-        for tool, asked in zip(("stock doit", "GNU make", "ninja"), ("below 1", "-", "1.2"), strict=True)
-    ]
+    peers = [tool for tool in roots if tool != "ours"]
+
+    def against(what: str, of: Mapping[str, Sequence[float]], asked: Mapping[str, str]) -> list[Row]:
+        return [Row(f"{what}, against {peer}", of["ours"], of[peer], asked.get(peer, "-")) for peer in peers]
+
+    found = []
+    for what in ("cold", "nothing to do", "one edit"):
+        of = {tool: times[what, tool] for tool in roots}
+        found += against(f"{what}, {count:,} tasks (CPU)", of, COLD if what == "cold" else {})
+        if what == "cold":
+            found += against(f"cold, {count:,} tasks (wall clock)", walls, COLD)
     nothing = statistics.median(times["nothing to do", "ours"])
     return [
         *found,
