@@ -7,6 +7,7 @@ from __future__ import annotations
 import graphlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import attrs
 
@@ -36,13 +37,15 @@ class _Observed:
 class Priorities:
     """How much work is left behind each task, by what this run has learned so far; asked whenever a slot frees.
 
-    The work left is the larger of the longest chain of tasks that wait for this one, and the time for which the paths
-    it locks are wanted by tasks that have not ended: a path that many write is a queue, and must not start late.
+    The work left is the larger of the longest chain of tasks that wait for this one, and the time for which a path that
+    it locks is wanted by it and by those that come after it there. A path that many write is a queue, and must not
+    start late; but only the first in it is in a hurry: the one with the longest chain.
     """
 
     SHRINK = 2.0  # how many observations it takes to believe them as much as the expectation,
     OWN = 1.0  # and of a scope, beside what was expected of its tasks
     GUESS = 1.0  # seconds, where nothing is known of any task of its kind
+    PAIR = 0.5  # how far a task takes after the one of its own round that it waits for, and not after its scope
 
     def __init__(self, plan: Iterable[Work]) -> None:
         self._plan = {work.name: work for work in plan}
@@ -52,6 +55,16 @@ class Priorities:
         for work in self._plan.values():
             for path in work.locks:
                 self._wanted[path].add(work.name)
+        self._place = {name: place for place, name in enumerate(self._plan)}
+        # Of tasks of one scope and round, the later takes as the earlier took: of many tests there are many to prove.
+        self._pairs = {
+            work.name: need
+            for work in self._plan.values()
+            for need in work.needs
+            if work.scope is not None and need in self._plan and _round(need) == _round(work.name)
+        }
+        self._took = dict[str, float]()  # seconds, of the earlier ones
+        self._earlier = {*self._pairs.values()}
         self._shared = {path for path, wanting in self._wanted.items() if len(wanting) > 1}
         # What is learned of one kind scales all of its tasks alike: where there is no other, it changes no order.
         self._alike = len({(work.kind, work.scope) for work in self._plan.values() if work.pool}) == 1
@@ -59,7 +72,8 @@ class Priorities:
         self._seen: dict[str | None, _Observed] = defaultdict(_Observed)  # by kind
         self._of_scope: dict[str | None, dict[str | None, _Observed]] = defaultdict(lambda: defaultdict(_Observed))
         self._left: dict[str, float] = {}  # by task; it and the next hold until a task ends
-        self._queues: dict[tuple[str, Callable[[str], float]], tuple[float, int]] = {}  # and how many had ended then
+        # By path, and how many had ended when it was made: what is left behind each that wants it.
+        self._queues: dict[tuple[str, Callable[[str], float]], tuple[dict[str, float], int]] = {}
         self._until: float | None = None  # as above, of all together
         self._over: set[str] = set()
         self.ends = 0  # that may have changed the order
@@ -81,6 +95,8 @@ class Priorities:
             self._ranks.clear()
             self.ends += 1
         if seconds is not None:
+            if name in self._earlier:
+                self._took[name] = seconds
             for seen in (self._seen[work.kind], self._of_scope[work.scope][work.kind]):
                 seen.actual += seconds
                 seen.expected += self._prior[name]
@@ -112,7 +128,11 @@ class Priorities:
         actual = sum(seen.actual for seen in own.values())
         expected = sum(seen.expected * self._scale(kind, seen.expected / seen.count) for kind, seen in own.items())
         usual = self.OWN * expected / sum(seen.count for seen in own.values())
-        return scaled * (usual + actual) / (usual + expected) if expected else scaled
+        mine = scaled * (usual + actual) / (usual + expected) if expected else scaled
+        if (pair := self._pairs.get(name)) in self._took and (said := self._prior[pair]):
+            took = scaled * self._took[pair] / (said * self._scale(self._plan[pair].kind, said))
+            return self.PAIR * took + (1 - self.PAIR) * mine
+        return mine
 
     def _scale(self, kind: str | None, prior: float) -> float:
         """How tasks of a kind turned out, beside what was expected of them."""
@@ -121,13 +141,15 @@ class Priorities:
 
     def of(self, name: str) -> float:
         """Seconds of work left."""
-        return self._behind(name, self._left, self.cost)
+        return self._behind(name, self._left, self.cost, self._queue)
 
     def rank(self, name: str) -> float:
         """Larger goes first: the work left; where all tasks are alike, as it was expected."""
-        return self._behind(name, self._ranks, self._expected) if self._alike else self.of(name)
+        return self._behind(name, self._ranks, self._expected, self._queue) if self._alike else self.of(name)
 
-    def _behind(self, name: str, known: dict[str, float], cost: Callable[[str], float]) -> float:
+    def _behind(
+        self, name: str, known: dict[str, float], cost: Callable[[str], float], queue: Callable[[str, Any], float]
+    ) -> float:
         chain: list[str] = []
         at: str | None = name
         while at is not None and at not in known:
@@ -135,7 +157,7 @@ class Priorities:
             at = self._next.get(at)
         left = 0.0 if at is None else known[at]
         for task in reversed(chain):
-            left = known[task] = max(cost(task) + left, self._queue(task, cost))
+            left = known[task] = max(cost(task) + left, queue(task, cost))
         return left
 
     def _expected(self, name: str) -> float:
@@ -145,14 +167,18 @@ class Priorities:
         work = self._plan.get(name)
         if work is None or not self._shared or self._shared.isdisjoint(work.locks):
             return 0.0
-        return max(self._queue_of(path, cost) for path in work.locks)
+        return max(self._queue_of(path, cost).get(name, 0.0) for path in work.locks)
 
-    def _queue_of(self, path: str, cost: Callable[[str], float]) -> float:
-        wanting, (seconds, at) = self._wanted[path], self._queues.get((path, cost), (0.0, -1))
-        if at < 0 or self.ends - at > len(wanting) // 64:  # else every end would have a long queue added up again
-            seconds = sum(map(cost, wanting)) if len(wanting) > 1 else 0.0
-            self._queues[path, cost] = seconds, self.ends
-        return seconds
+    def _queue_of(self, path: str, cost: Callable[[str], float]) -> dict[str, float]:
+        wanting, (left, at) = self._wanted[path], self._queues.get((path, cost), ({}, -1))
+        if at < 0 or self.ends - at > len(wanting) // 16:  # else every end would have a long queue put in order again
+            alone = dict[str, float]()
+            chains = {name: self._behind(name, alone, cost, lambda *_: 0.0) for name in wanting}
+            left, seconds = {}, 0.0
+            for name in sorted(wanting, key=lambda name: (chains[name], -self._place[name])):  # the last comes first
+                left[name] = seconds = seconds + cost(name)
+            self._queues[path, cost] = left, self.ends
+        return left
 
     def _priors(self) -> dict[str, float]:
         known: dict[str | None, list[float]] = defaultdict(list)
@@ -180,3 +206,8 @@ class Priorities:
                 if need not in chains or total > left[need]:
                     left[need], chains[need] = total, name
         return chains
+
+
+def _round(name: str) -> str:
+    """Of which scope and round a task is: its name without its kind."""
+    return name.partition(":")[2]
