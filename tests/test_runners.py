@@ -32,7 +32,8 @@ def packages() -> Path:
     """What all of these projects are tested with, installed once."""
     installed = RUNNERS / "node_modules"
     with filelock.FileLock(RUNNERS / ".install.lock"):
-        if not (installed / ".package-lock.json").exists():
+        done, wanted = installed / ".package-lock.json", RUNNERS / "package-lock.json"
+        if not done.exists() or done.stat().st_mtime < wanted.stat().st_mtime:
             npm = shutil.which("npm") or str(Path(sys.prefix) / "bin" / "npm")
             path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.prefix) / 'bin'}"
             subprocess.run(
