@@ -188,6 +188,27 @@ def test_a_path_that_many_write_is_a_queue_that_must_not_start_late() -> None:
     assert Priorities([Work("short", locks=hub, expected=0.25)]).of("short") == 0.25  # who is alone does not queue
 
 
+def test_of_those_that_want_one_path_only_the_first_is_in_a_hurry() -> None:
+    hub = frozenset({"index.js"})
+    works = [Work(name, locks=hub, expected=2) for name in ("short", "long", "last")]
+    plan = Priorities([*works, Work("tail", ("long",), expected=1), Work("alone", expected=5)])
+    assert [plan.of(name) for name in ("long", "short", "last")] == [6, 4, 2]  # the longest chain, then as declared
+    ready = [Ready(w.name, i, "validation", writes=hub) for i, w in enumerate(works)]
+    assert start(*ready, Ready("alone", 9, "validation"), priorities=plan, validation=2) == [("long",), ("alone",)]
+
+
+def test_a_round_that_took_long_to_generate_is_expected_to_take_long_to_prove() -> None:
+    plan = Priorities(
+        Work(f"{k}:{s}:{r}", (f"generate:{s}:{r}",) if k == "validate" else (), k, s, expected=10)
+        for s in "ab" for r in range(2) for k in ("generate", "validate")
+    )  # fmt: skip
+    plan.ended("generate:a:0", 5)
+    plan.ended("generate:a:1", 40)
+    quick, long = (plan.cost(f"validate:a:{r}") for r in range(2))
+    assert quick < long < quick * 40 / 5, "each as its own generation, and both as large as the scope"
+    assert plan.cost("validate:b:0") == plan.cost("validate:b:1")
+
+
 def test_priorities_follow_what_the_run_learns() -> None:
     plan = Priorities(
         [Work(f"fast{i}", kind="fast", scope=str(i), expected=10) for i in range(9)]
