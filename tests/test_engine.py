@@ -130,6 +130,19 @@ def test_two_scopes_that_mutate_one_file_are_measured_apart(project: Project) ->
     assert at(measured["more"], "false").status is Status.SURVIVED
 
 
+def test_a_program_that_is_mutated_may_be_started_by_its_tests(project: Project) -> None:
+    project.write(
+        {
+            "src/says.js": "#!/usr/bin/env node\nconsole.log(process.argv.length > 2 ? 'some' : 'none');\n",
+            "test/says.test.js": f"{ASSERT}import {{ execFileSync }} from 'node:child_process';\n"
+            "it('says none', () => {\n  assert.equal(String(execFileSync('src/says.js')), 'none\\n');\n});\n",
+        }
+    )
+    (project.root / "src/says.js").chmod(0o755)
+    measured = project.measure("says")["says"]
+    assert measured.outcome is Outcome.OK, measured.detail
+
+
 # -- mutants
 
 

@@ -31,6 +31,7 @@ class ScopedRunner {
   }
   // Only workers come here: the process that starts them loads this module too, and has no use for the project's runner.
   async init() {
+    for (const file of scopeOfMutated.keys()) keepMode(file);
     const { strykerPlugins: theirs } = await import(entryOf(require, `@stryker-mutator/${runner}-runner`));
     const { factory } = theirs.find(({ kind, name }) => kind === 'TestRunner' && name === runner);
     this.#inner = this.#injector.injectFunction(factory);
@@ -73,6 +74,12 @@ class ScopedRunner {
     }
     return this.#inner.mutantRun({ ...options, testFilter });
   }
+}
+
+// What Stryker has put mutants in it writes anew, without the right to be run: a test may start it as a program.
+function keepMode(file) {
+  const { mode } = fs.statSync(path.join(root, file));
+  if (mode & 0o111) fs.chmodSync(path.resolve(file), mode);
 }
 
 function create(injector, options) {
