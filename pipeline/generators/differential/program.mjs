@@ -151,6 +151,7 @@ export function isPresentable({ kind, native, message, expr }, isLastResort = fa
 const BLUNDER = /\b(NaN|undefined)\b|\[object /;
 const WIDTH = 100;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
+const KEY = /^([A-Za-z_$][\w$]*|0|[1-9]\d{0,8})$/; // that stands without quotes
 
 export function quote(text, mark = "'") {
   const body = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
@@ -216,7 +217,7 @@ export function print(expr, { names = (e) => e.name, mark = "'", indent = '', co
         '{',
         expr.entries,
         ([key, e], at) => {
-          const head = `${IDENTIFIER.test(key) ? key : literal(key, mark)}: `;
+          const head = `${KEY.test(key) ? key : literal(key, mark)}: `;
           return head + print(e, { ...options, ...at, column: at.column + head.length });
         },
         '}',
