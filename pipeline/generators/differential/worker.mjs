@@ -14,7 +14,7 @@ import { shapesOf } from './shapes.mjs';
 import { Run, Unusable, isThenable, settle } from './run.mjs';
 import { Noted } from './noted.mjs';
 import { Cases, GLOBALS, anything } from './stands.mjs';
-import { WORLDS, Exited, enter, install } from './world.mjs';
+import { RARER, WORLDS, Exited, enter, forget, hasLooked, install } from './world.mjs';
 
 const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
 const PLANTED = 'Stryker was here'; // no input that anybody would write
@@ -105,8 +105,8 @@ function note(text) {
   fs.writeSync(3, `${text}\n`);
 }
 
-async function load(mutant) {
-  arm(mutant, WORLDS[0], MOST_HITS);
+async function load(mutant, world = WORLDS[0]) {
+  arm(mutant, world, MOST_HITS);
   try {
     return await loader.instance();
   } finally {
@@ -115,9 +115,9 @@ async function load(mutant) {
 }
 
 /** The modules for one run with `mutant`; null where they don't load with it. */
-async function namespacesFor(mutant, fresh) {
+async function namespacesFor(mutant, fresh, world) {
   try {
-    if (fresh || stateful) return await load(statics.has(mutant) ? mutant : undefined);
+    if (fresh || stateful) return await load(statics.has(mutant) ? mutant : undefined, world);
     if (!statics.has(mutant)) return (shared ??= await load());
     if (!staticInstances.has(mutant)) staticInstances.set(mutant, await load(mutant).catch(() => null));
     return staticInstances.get(mutant);
@@ -128,7 +128,7 @@ async function namespacesFor(mutant, fresh) {
 }
 
 async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, most = MOST_HITS } = {}) {
-  const namespaces = await namespacesFor(mutant, fresh);
+  const namespaces = await namespacesFor(mutant, fresh, world);
   if (!namespaces) return { unusable: 'the module does not load' };
   return perform(
     program,
@@ -140,8 +140,12 @@ async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, 
 }
 
 async function isStable(program, outcome, fresh) {
-  for (const world of WORLDS) {
-    if (fails(outcome, await runOn(program, undefined, { world, fresh }))) return false;
+  forget();
+  for (const worlds of [WORLDS, RARER]) {
+    for (const world of worlds) {
+      if (fails(outcome, await runOn(program, undefined, { world, fresh }))) return false;
+    }
+    if (!hasLooked) return true;
   }
   return true;
 }
@@ -153,7 +157,10 @@ async function start({ root, files, code, tracedCode, mutableCode, targets, stat
   statics = new Set(staticIds);
   stateful = keepsState;
   try {
+    await load(); // what packages look at as they load, they do once
+    forget();
     const namespaces = (shared = await load());
+    stateful ||= hasLooked; // what was kept of it is another in another world
     const formats = Object.fromEntries(Object.entries(code).map(([file, { format }]) => [file, format]));
     return { exports: shapesOf(namespaces, formats) };
   } catch (error) {
