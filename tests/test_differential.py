@@ -130,6 +130,16 @@ ES_MODULES = {
     "src/read.js": set(),
     "src/quiet.js": set(),
     "src/codes.js": {"line.charCodeAt(depth) === WIDE => line.charCodeAt(depth) !== WIDE"},
+    "src/glass.js": {
+        "{ ownKeys: () => 3 } => {}",
+        "() => 3 => () => undefined",
+        "n > 2 => false",
+        "(n) => ({ n: n * 2, get rest() { throw new Error(`${n}`); } }) => () => undefined",
+        "{ throw new Error(`${n}`); } => {}",
+        "`${n}` => ``",
+        "{ Promise.resolve().then(() => done(n)); } => {}",
+        "() => done(n) => () => undefined",
+    },
     "src/typed.ts": {"options.limit !== undefined => true"},
 }
 COMMON_JS = {

@@ -17,6 +17,20 @@ const NATIVE = {
 
 /** What the original's run says, as a test would assert it; `hint` names a change that makes it say something. */
 export function judge(program, run) {
+  // A getter that throws, a proxy whose traps lie: to look is to run code.
+  return looked(() => said(program, run), { kind: 'bad', why: 'it cannot be looked at' });
+}
+
+/** What `look` gives; `otherwise` where the code that it runs throws. */
+function looked(look, otherwise) {
+  try {
+    return look();
+  } catch {
+    return otherwise;
+  }
+}
+
+function said(program, run) {
   if (run.unusable) return { kind: 'bad', why: run.unusable };
   if ('error' in run) {
     const { error } = run;
@@ -65,7 +79,11 @@ function methodsOf(value) {
 
 /** Would the test that asserts `outcome` fail on this run, by an assertion or an exception out of the code under test? */
 export function fails(outcome, run) {
-  if (run.unusable) return false;
+  // Where it cannot be looked at, a test would fail by an exception of its own.
+  return !run.unusable && looked(() => differs(outcome, run), false);
+}
+
+function differs(outcome, run) {
   if (outcome.kind === 'throw') {
     const { error } = run;
     return !('error' in run) || error?.name !== outcome.name || error?.message !== outcome.message;
@@ -79,7 +97,10 @@ export const asserts = (outcome) => outcome.kind === 'value' || outcome.kind ===
 export function changedArgument(program, original, mutated) {
   if (program.observe.k !== 'call' || !('value' in mutated) || !original.args) return null;
   const at = program.observe.args.findIndex(
-    (e, i) => isData(e) && e.k !== 'lit' && e.k !== 'code' && !isDeepStrictEqual(original.args[i], mutated.args[i]),
+    (e, i) => isData(e) &&
+      e.k !== 'lit' &&
+      e.k !== 'code' &&
+      looked(() => !isDeepStrictEqual(original.args[i], mutated.args[i]), false),
   );
   return at < 0 ? null : at;
 }

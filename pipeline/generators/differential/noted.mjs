@@ -141,3 +141,13 @@ function compare(operator, a, b) {
       return a >= b;
   }
 }
+
+/** A short name of the way a run took: what it visited, and whether once, twice or often. */
+export function wayOf(visits) {
+  let hash = 2166136261;
+  for (const [id, count] of Object.entries(visits)) {
+    hash = Math.imul(hash ^ Number(id), 16777619);
+    hash = Math.imul(hash ^ Math.min(count, 3), 16777619);
+  }
+  return hash;
+}

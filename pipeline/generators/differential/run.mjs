@@ -119,3 +119,9 @@ export async function settle(promise) {
     clearTimeout(timer);
   }
 }
+
+/** A list that the test itself made, such as a callback's calls, as it is now: what comes later, the test doesn't see. */
+export function asSeen({ observe, wait }, value) {
+  const isOwn = observe.k === 'var' && !wait && Array.isArray(value);
+  return isOwn && Object.keys(value).length === value.length ? value.slice() : value;
+}

@@ -11,8 +11,8 @@ import { Loader } from './loader.mjs';
 import { isPresentable } from './program.mjs';
 import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
-import { Run, Unusable, isThenable, settle } from './run.mjs';
-import { Noted } from './noted.mjs';
+import { Run, Unusable, asSeen, isThenable, settle } from './run.mjs';
+import { Noted, wayOf } from './noted.mjs';
 import { Cases, GLOBALS, anything } from './stands.mjs';
 import { RARER, WORLDS, Exited, enter, forget, hasLooked, install } from './world.mjs';
 
@@ -76,7 +76,7 @@ async function perform(program, namespaces, mutant, world, limit) {
       }
       next = steps.next(settled);
     }
-    return { value: next.value, args: run.lastArgs, hits: hitCount };
+    return { value: asSeen(program, next.value), args: run.lastArgs, hits: hitCount };
   } catch (error) {
     if (error instanceof Endless || /^Stryker: Hit count limit/.test(error?.message))
       return { unusable: 'endless', endless: true };
@@ -166,16 +166,6 @@ async function start({ root, files, code, tracedCode, mutableCode, targets, stat
   } catch (error) {
     return { failed: `${error?.name}: ${error?.message}` };
   }
-}
-
-/** A short name of the way a run took: what it visited, and whether once, twice or often. */
-function wayOf(visits) {
-  let hash = 2166136261;
-  for (const [id, count] of Object.entries(visits)) {
-    hash = Math.imul(hash ^ Number(id), 16777619);
-    hash = Math.imul(hash ^ Math.min(count, 3), 16777619);
-  }
-  return hash;
 }
 
 /** Each program on the original for `most` visits, then on each mutant of `alive` that it reaches; messages say what came of them. */
