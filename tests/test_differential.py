@@ -463,6 +463,16 @@ def test_tests_are_written_as_the_existing_ones_are(laboratory: Open) -> None:
     assert '\n  assert.equal(shout("' in test.code
 
 
+def test_of_a_test_file_in_a_syntax_that_the_parser_does_not_know_only_the_calls_are_lost(laboratory: Open) -> None:
+    lab = laboratory("prints")
+    (title, *_) = [test.title for test in lab.search().tests]
+    with (lab.root / lab.tests).open("a") as file:
+        file.write(f'@decorated class Loud {{}}\nit("{title}", () => {{}});\n')
+    reply = lab.search()
+    lab.prove(reply)
+    assert reply.tests and title not in {test.title for test in reply.tests}
+
+
 def test_a_file_is_imported_by_its_url_whatever_it_is_called(laboratory: Open) -> None:
     lab = laboratory("prints")
     for folder in ("src/{}.js", "test/{}.test.js"):

@@ -43,6 +43,15 @@ export class Modules {
     return this.#parsed.get(text);
   }
 
+  /** Is a file written in what the parser knows? A test file may be in more: what a plugin of its own takes out. */
+  reads(file) {
+    try {
+      return Boolean(this.parse(this.text(file)));
+    } catch {
+      return false;
+    }
+  }
+
   /** The file of the project that a specifier in `from` means; null where it is none of its code. */
   resolve(specifier, from) {
     if (!/^\.\.?(\/|$)/.test(specifier ?? '')) return this.#ownName(specifier);

@@ -140,16 +140,16 @@ function prepare(request) {
   const targets = {};
   for (const file of project.closure(modules)) {
     sources[file] = project.text(file);
-    targets[file] = Object.fromEntries(
-      specifiers(project.parse(sources[file])).map((specifier) => [specifier, project.resolve(specifier, file)]),
-    );
+    // Of one that does not parse, each file that needs it says so.
+    const asked = project.reads(file) ? specifiers(project.parse(sources[file])) : [];
+    targets[file] = Object.fromEntries(asked.map((specifier) => [specifier, project.resolve(specifier, file)]));
   }
   const declared = Object.keys(sources)
     .map((file) => project.onDisk(file.replace(/\.([cm]?)js$/, '.d.$1ts')))
     .filter((text) => text !== null);
   const { programs, style } = readTests(project, testFiles, modules, request.write);
   const ours = new Set(project.closure([...originals.keys()]));
-  const theirs = project.closure(testFiles.map((t) => t.file)).filter((file) => !ours.has(file));
+  const theirs = project.closure(testFiles.map((t) => t.file)).filter((file) => !ours.has(file) && project.reads(file));
   const packages = {};
   for (const file of theirs) {
     const tree = project.parse(project.onDisk(file));
@@ -164,6 +164,7 @@ function prepare(request) {
 function titlesIn(project, file) {
   const text = project.onDisk(file);
   if (text === null) return [];
+  if (!project.reads(file)) return [...text.matchAll(/\(\s*(['"`])(.*?)\1/g)].map(([, , title]) => title);
   const titles = [];
   for (const [node] of nodes(project.parse(text).program)) {
     if (node.type === 'CallExpression' && node.arguments[0]?.type === 'StringLiteral')

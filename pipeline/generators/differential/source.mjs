@@ -226,6 +226,7 @@ function membersOf(cls) {
 /** Does a method return an object that is of its class, as far as can be seen: itself, or a new one? */
 function returnsOne(method, members, depth = 0) {
   const made = new Set();
+  if (!method.body) return false; // it is declared only: an abstract one, an overload
   for (const [node, ancestors] of nodes(method.body)) {
     if (node.type === 'VariableDeclarator' && node.init?.type === 'NewExpression') made.add(node.id.name);
     if (node.type !== 'ReturnStatement' || ancestors.some(isFunction)) continue;

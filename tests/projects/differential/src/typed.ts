@@ -8,9 +8,16 @@ enum Gap {
   Narrow = 1,
 }
 
-export class Ruler {
-  constructor(private readonly unit: string) {}
+export abstract class Tool {
+  abstract mark(n: number): string;
+}
 
+export class Ruler extends Tool {
+  constructor(private readonly unit: string) {
+    super();
+  }
+
+  mark(n: number): string;
   mark(n: number): string {
     return `${n}${this.unit}`;
   }
