@@ -124,7 +124,7 @@ def _believed(reply: Reply) -> Reply:
 def read_note(path: Path) -> dict[str, Any]:
     """A note, {} where there is none."""
     try:
-        note = json.loads(path.read_text())
+        note = json.loads(path.read_bytes())
         return note if isinstance(note, dict) else {}
     except (OSError, ValueError):
         return {}

@@ -113,7 +113,7 @@ def _write(home: Path, me: dict[str, Any]) -> None:
 
 def _read(home: Path) -> dict[str, Any] | None:
     try:
-        said = json.loads((home / NAME).read_text())
+        said = json.loads((home / NAME).read_bytes())
         return said if isinstance(said, dict) else None
     except (OSError, ValueError):
         return None

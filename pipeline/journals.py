@@ -59,7 +59,7 @@ def settle(folder: Path) -> tuple[int, int]:
     ended = waited = 0
     for entry in folder.glob("*.json"):
         try:
-            record = json.loads(entry.read_text())
+            record = json.loads(entry.read_bytes())
             pid = int(record["pid"])
             # A process id is used again: only the same start time in the same boot is the same process. A leader that
             # has ended may have left its group behind, which no new process can have taken as its own.

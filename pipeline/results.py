@@ -218,7 +218,7 @@ def _write_bytes(path: Path, content: bytes) -> bool:
 
 def load(path: Path, type_: type[T]) -> T:
     """Read what `dump` wrote. Raises OSError, ValueError or cattrs' errors: half-written files do not exist."""
-    return converter.structure(json.loads(path.read_text()), type_)
+    return converter.structure(json.loads(path.read_bytes()), type_)
 
 
 def find(path: Path, type_: type[T]) -> T | None:

@@ -143,7 +143,7 @@ class ActionCache:
 
     def _entries(self, known: Any) -> list[Any]:
         try:
-            entries = json.loads(self._manifest(known).read_text())
+            entries = json.loads(self._manifest(known).read_bytes())
             return [e for e in entries if isinstance(e["inputs"], dict) and isinstance(e["blob"], str)]
         except (OSError, ValueError, TypeError, KeyError):
             return []
@@ -214,7 +214,7 @@ class ProofStore:
     def asked(self, question: Any) -> tuple[str, ...]:
         """Names of the kept replies that answered this question, attempt by attempt."""
         try:
-            replies = json.loads(self._asked(question).read_text())
+            replies = json.loads(self._asked(question).read_bytes())
             return tuple(str(r) for r in replies)
         except (OSError, ValueError, TypeError):
             return ()

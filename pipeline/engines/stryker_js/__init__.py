@@ -94,7 +94,7 @@ class StrykerJS:
         for folder in (*inside, *(above / "node_modules" for above in root.parents)):
             manifest = folder / name / "package.json"
             if manifest.is_file():
-                return folder / name / str(json.loads(manifest.read_text()).get("main", "index.js"))
+                return folder / name / str(json.loads(manifest.read_bytes()).get("main", "index.js"))
         raise EngineError(f"{name} is not installed in {root}")
 
     def node(self) -> str:

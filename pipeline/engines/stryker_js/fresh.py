@@ -92,7 +92,7 @@ def run(node: str, major: int, asked: Request) -> tuple[TestRun, object]:
             timeout=asked.timeout, max_output=MOST_PRINTED,
         )  # fmt: skip
         try:
-            answer = json.loads((scratch / "answer.json").read_text())
+            answer = json.loads((scratch / "answer.json").read_bytes())
             tests = tuple(TestResult(**t) for t in answer["tests"])
             scripts = _scripts(scratch / "loaded", asked.root)
             loaded = tuple(sorted({*itertools.chain(*scripts), *answer.get("loaded", ())}))

@@ -46,4 +46,4 @@ def _find(root: Path, package: str) -> Path | None:
 
 
 def _version(package: Path) -> str:
-    return str(json.loads((package / "package.json").read_text())["version"])
+    return str(json.loads((package / "package.json").read_bytes())["version"])

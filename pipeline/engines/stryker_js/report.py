@@ -130,7 +130,7 @@ def read_report(path: Path, finished: process.Finished, log: Path, started: floa
     if path.stat().st_mtime < started - _CLOCKS:
         return Measured(Outcome.HOLLOW_REPORT, f"the report is older than the run that was to make it (log: {log})")
     try:
-        report = json.loads(path.read_text())
+        report = json.loads(path.read_bytes())
     except ValueError as error:
         if finished.exit_code:
             return failure(finished, log)

@@ -165,7 +165,7 @@ def _packages(package: Mapping[str, Any]) -> set[str]:
 def manifest(root: Path) -> Mapping[str, Any]:
     """package.json; {} where it cannot be read."""
     try:
-        read = json.loads((root / "package.json").read_text())
+        read = json.loads((root / "package.json").read_bytes())
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}

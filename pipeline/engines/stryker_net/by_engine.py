@@ -37,7 +37,7 @@ class ByEngine:
         classes: Collection[str],
     ) -> TestRun:  # fmt: skip
         """The tests of some files against one mutant, as a run for all mutants says. Raises EngineError."""
-        words = json.loads(asked.read_text())
+        words = json.loads(asked.read_bytes())
         pair = Pair(known.by_path[words["source"]], known.by_path[words["tests"]])
         question = stryker.Question(
             pair, words["files"], running.filter_of(classes), True, limits.cores(), asked.with_name("engine.log")
