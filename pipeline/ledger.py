@@ -133,22 +133,71 @@ def runs(path: Path, start: int = 0, end: int | None = None) -> dict[str, ByEven
 
 
 _TIMES = ("at", "ready", "started", "ended")
-_LISTS = ("spans", "needs", "reads", "writes", "tasks", "scopes")
+_NUMBERS = ("slot", "memory", "round", "killed", "status", "share", "waited")
+_TEXTS = ("task", "kind", "scope", "lane", "then", "outcome", "phase", "tree", "ending", "why", "model", "reply")
+_LISTS = ("needs", "reads", "writes", "tasks", "scopes")
+_SPENT = ("fresh_input", "cache_write", "cache_read", "output")
+_NEEDED: Mapping[str, Sequence[str]] = {  # event -> what is never missing in it
+    "run-started": ("at",),
+    "started": ("tasks", "scopes", "kind", "lane", "slot", "ready", "started"),
+    "attempt": ("task", "outcome"),
+    "condition": ("scope", "phase", "started", "ended"),
+    "build": ("cached",),
+    "call": ("reply", "outcome", "ended"),
+    "candidate-dropped": ("scope", "outcome"),
+    "ending": ("scope", "ending", "why"),
+    "run-ended": ("at", "status"),
+}
+_RAN = ("ready", "started", "ended")  # of an attempt in a lane too
+_LAST = 1e11  # seconds since the epoch, 3,000 years from now: a time from then on is none
 
 
 def strange(path: Path) -> int | None:
-    """The number of the first line whose event has a value of another type than is ever written; None: of no line."""
+    """The number of the first line whose event is none that is ever written: a value of another type, one that is
+    missing, an end before its start; None: there is no such line."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 e = orjson.loads(line)
             except ValueError:
                 continue
-            if isinstance(e, dict) and not (
-                all(isinstance(e.get(name, 0.0), float | int) for name in _TIMES)
-                and all(isinstance(e.get(name) or [], list) for name in _LISTS)
-                and isinstance(e.get("tokens") or {}, dict)
-                and isinstance(e.get("lanes") or {}, dict)
-            ):
+            if isinstance(e, dict) and "event" in e and "run" in e and not _plain(e):
                 return number
     return None
+
+
+def _plain(e: Mapping[str, Any]) -> bool:
+    if not (isinstance(e["event"], str) and isinstance(e["run"], str)):
+        return False
+    if (needed := _NEEDED.get(e["event"])) is None:
+        return True
+    if e["event"] == "attempt":
+        needed = (*needed, *_RAN) if e.get("lane") is not None else needed
+    said = {name: value for name, value in e.items() if value is not None}
+    lists, spans, lanes, tokens = [said.get(name, []) for name in _LISTS], *map(said.get, ("spans", "lanes", "tokens"))
+    return (
+        all(name in said for name in needed)
+        and (e["event"] != "attempt" or "lane" in e)
+        and all(_is_time(said.get(name, 0.0)) for name in _TIMES)
+        and said.get("ended", math.inf) >= said.get("started", 0.0)
+        and all(isinstance(said.get(name, 0), float | int) for name in _NUMBERS)
+        and all(isinstance(said.get(name, ""), str) for name in _TEXTS)
+        and isinstance(said.get("after", ""), dict if e["event"] == "ending" and "after" in said else str)
+        and all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
+        and (spans is None or (isinstance(spans, list) and all(map(_is_span, spans))))
+        and (lanes is None or (isinstance(lanes, dict) and all(isinstance(slots, int) for slots in lanes.values())))
+        and (tokens is None or (isinstance(tokens, dict) and _is_spent(tokens)))
+    )
+
+
+def _is_span(each: object) -> bool:
+    return isinstance(each, list) and len(each) == 4 and isinstance(each[1], str) and all(map(_is_time, each[2:]))
+
+
+def _is_spent(tokens: Mapping[str, object]) -> bool:
+    told = tokens.get("source") != "envelope" or all(isinstance(tokens.get(name), float | int) for name in _SPENT)
+    return told and isinstance(tokens.get("cost", 0.0), float | int | None)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, float | int) and 0 <= value < _LAST

@@ -426,7 +426,7 @@ class Session:
     def accounted(self, reply: str, since: float) -> bool:
         """Whether the ledger has the call that brought this reply, whole at that time, in seconds since the epoch."""
         calls = (e for e in ledger.events(self.ledger_path) if e["event"] == "call")
-        return any(e["reply"] == reply and e["ended"] >= since for e in calls)
+        return any(e.get("reply") == reply and e["ended"] >= since for e in calls)
 
     def drop(self, scope: str, round_: int, dropped: Iterable[Dropped]) -> None:
         """Candidates that did not become tests, each with its outcome."""

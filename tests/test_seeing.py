@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ import pytest
 from conftest import World
 from test_models import KILLS, says
 
+from pipeline import ledger
 from pipeline.reports import machine
 from pipeline.reports.tables import table
 
@@ -116,10 +118,10 @@ def test_where_a_call_was_not_measured_no_sum_leaves_it_out_and_a_document_says_
 
 
 def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_the_ledger(driven: World) -> None:
-    ledger = driven.root / "cache/ledger.jsonl"
-    *kept, _ = ledger.read_text().splitlines()
+    path = driven.root / "cache/ledger.jsonl"
+    *kept, _ = path.read_text().splitlines()
     strange = ['{"event": "of another kind", "run": "1"}', '{"event": "of no run"}', "[]", '{"event": "attem']
-    ledger.write_text("\n".join([kept[0], *strange[:3], *kept[1:], strange[3]]))
+    path.write_text("\n".join([kept[0], *strange[:3], *kept[1:], strange[3]]))
     told = json.loads(driven.doit("report", "--json").out)
     jsonschema.validate(told, machine.schema())
     assert told["figures"]["killed"]
@@ -130,7 +132,7 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     assert f" {(run['seen'] - run['started']) / 60:.1f} " in row and "killed, or running" in row
     # And one that was killed in its first task.
     begin, start = (next(e for e in map(json.loads, kept) if e["event"] == each) for each in ("run-started", "started"))
-    with ledger.open("a") as file:
+    with path.open("a") as file:
         for each in (begin, start, {**start, "kind": "generate", "lane": "generation"}):
             file.write("\n" + json.dumps({**each, "run": "9"}))
     said = driven.doit("report").out
@@ -138,15 +140,94 @@ def test_a_run_that_was_killed_is_told_until_its_last_event_whatever_stands_in_t
     assert "a task was asking a model at its last event: what that cost is told by the run that takes" in said
     figures = json.loads(driven.doit("report", "--json").out)["figures"]
     assert (figures["run"], figures["in_flight"]) == ("9", 1)
-    with ledger.open("a") as file:
+    with path.open("a") as file:
         file.write("\n" + json.dumps({**start, "run": "9", "started": "soon"}))
     said = driven.doit("report", code=3).err
-    assert f"ledger.jsonl:{ledger.read_text().count(chr(10)) + 1}: no event as this program writes them" in said
+    assert f"ledger.jsonl:{path.read_text().count(chr(10)) + 1}: no event as this program writes them" in said
+    # Nor does what reads durations alone end in a traceback; and times that cannot all be so are no figures.
+    path.write_text("\n".join(kept))
+    ran = next(e for e in map(json.loads, kept) if e["event"] == "attempt" and e["lane"])
+    with path.open("a") as file:
+        for _ in range(2):
+            file.write("\n" + json.dumps({**ran, "slot": 7}))
+    said = driven.doit("report", code=3).err
+    assert f"the times of the run {ran['run']} contradict each other (validation: " in said
+    with path.open("a") as file:
+        file.write("\n" + json.dumps({name: value for name, value in ran.items() if name != "ended"}))
+    said = driven.doit("plan", "--cost", code=3).err
+    assert f"ledger.jsonl:{len(kept) + 3}: no event as this program writes them; take the line out" in said
+
+
+def test_a_line_that_is_no_event_as_they_are_written_is_named_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    tokens = {"source": "envelope", "fresh_input": 1, "cache_write": 2, "cache_read": 3, "output": 4, "cost": None}
+    began: dict[str, object] = {
+        "event": "run-started",
+        "run": "1",
+        "at": 1.0,
+        "lanes": {"validation": 2},
+        "scopes": ["a"],
+    }
+    ran: dict[str, object] = {
+        "event": "attempt", "run": "1", "task": "land:a", "kind": "land", "scope": "a", "round": None, "slot": 0,
+        "lane": "validation", "ready": 1.0, "started": 2.0, "ended": 3.0, "outcome": "ok", "after": "validate:a:0",
+        "spans": [["wait", "the merge lock", 2.0, 2.5]], "needs": ["validate:a:0"],
+    }  # fmt: skip
+    idle = {"event": "attempt", "run": "1", "task": "land:b", "lane": None, "outcome": "up-to-date"}
+    call: dict[str, object] = {
+        "event": "call",
+        "run": "1",
+        "reply": "r",
+        "outcome": "ok",
+        "started": None,
+        "ended": 3.0,
+        "tokens": tokens,
+    }
+    ending: dict[str, object] = {
+        "event": "ending",
+        "run": "1",
+        "scope": "a",
+        "ending": "landed",
+        "why": "",
+        "after": {"killed": 1},
+    }
+    good: list[Mapping[str, object]] = [
+        began,
+        {"event": "of a later version", "run": "1", "at": []},
+        ran,
+        idle,
+        call,
+        ending,
+    ]
+
+    def first(*events: Mapping[str, object]) -> int | None:
+        path.write_text("".join(f"{json.dumps(e)}\n" for e in events))
+        return ledger.strange(path)
+
+    assert first(*good) is None
+    wrong: list[tuple[Mapping[str, object], dict[str, object]]] = [
+        (began, {"lanes": {"validation": "2"}}), (began, {"run": 1}), (began, {"scopes": [["a"]]}),
+        (ran, {"event": []}), (ran, {"started": 3.5}), (ran, {"ended": None}), (ran, {"lane": []}),
+        (ran, {"ended": 1e18}), (ran, {"at": -1}), (ran, {"round": []}), (ran, {"after": {}}),
+        (ran, {"spans": [["wait", "x", 2.0]]}), (ran, {"spans": [["wait", "x", "2", 3]]}),
+        (call, {"tokens": {"source": "envelope"}}), (call, {"reply": None}),
+        (ending, {"after": ""}), (ending, {"ending": None}),
+    ]  # fmt: skip
+    for e, change in wrong:
+        assert first(*good, {**e, **change}) == len(good) + 1, change
+    assert first(*good, {name: value for name, value in idle.items() if name != "lane"}) == len(good) + 1
 
 
 def test_a_report_is_written_whatever_its_stream_takes(driven: World) -> None:
     ascii_ = attrs.evolve(driven, env={**driven.env, "PYTHONIOENCODING": "ascii"})
     assert "\\u2192" in ascii_.doit("report").out
+    # Nor does what targets hold hang on the locale: a mutant's text has letters that are not in every one.
+    latin = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    told = [
+        json.loads(world.doit("report", "--json").out)
+        for world in (driven, attrs.evolve(driven, env={**driven.env, **latin}))
+    ]
+    assert told[0]["scopes"] == told[1]["scopes"] and "…" in json.dumps(told[0], ensure_ascii=False)
     command = [sys.executable, "-m", "doit", "report"]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 from doit.doit_cmd import _CMDLINE_VARS
 
-from pipeline import ledger
 from pipeline.model import VALIDATION
 from pipeline.reports import changes, endings, figures, machine, page, summary, times, whole
 from pipeline.reports.asked import FORMS, Asked
-from pipeline.reports.past import Past, no_collection
+from pipeline.reports.past import FAULTS, Past, fault, no_collection
 from pipeline.reports.tables import table
 from pipeline.session import Session
 from pipeline.telling import visible
@@ -31,10 +30,10 @@ def answer(session: Session, asked: Asked) -> int:
     except Wrong as error:
         sys.stderr.write(f"doit report: {error}\n")
         return 3
-    except (TypeError, ValueError, KeyError, AttributeError):
-        if (line := ledger.strange(session.ledger_path)) is None:
+    except FAULTS as error:
+        if (said := fault(session, error)) is None:
             raise
-        sys.stderr.write(f"{session.ledger_path}:{line}: no event as this program writes them; take the line out\n")
+        sys.stderr.write(f"{said}\n")
         return 3
 
 

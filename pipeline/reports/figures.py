@@ -27,6 +27,10 @@ HOW = "recorded durations in simulated time, a batch as one piece of work"
 MOST_REPLAYED = 1000  # tasks; the cost grows with the square: 1.7 s of CPU for 980
 
 
+class Contradiction(ValueError):
+    """Times of events that cannot all be so: what is summed up from them is not the time by the clock."""
+
+
 @attrs.define  # a long run has 100,000 of them, and a frozen one takes three times as long to make
 class Row:
     """Seconds of one thing that slots, or a scope, did or waited for."""
@@ -164,6 +168,7 @@ def of(
             sums[what] += end - start
         scopes[scope] = _rows(sums)
     together = {" + ".join(working) or "none": seconds for working, seconds in found.together.items()}
+    _agree(events, found, scopes)
     killed = "run-ended" not in events
     in_flight = sum(hold.outcome == NO_END and hold.kind in _ASKING for hold in found.holds) if killed else 0
     busy = sum(row.seconds for lane in lanes if lane.name == GENERATION for row in lane.rows if _worked(row))
@@ -171,6 +176,18 @@ def of(
         run, found.start, found.end, killed, in_flight, lanes, scopes, together, busy,
         spent, share, _verdict(found, replayed),
     )  # fmt: skip
+
+
+def _agree(events: ByEvent, found: Timeline, scopes: Mapping[str, Sequence[Row]]) -> None:
+    """Raises Contradiction where a sum is off by more than a millisecond an event."""
+    sums = {lane: sum(did.values()) / found.lanes[lane] for lane, did in found.slots.items() if lane in found.lanes}
+    sums |= {scope: sum([row.seconds for row in rows]) for scope, rows in scopes.items()}
+    near = sum(map(len, events.values())) / 1000
+    for name, seconds in (*sums.items(), ("all lanes", sum(found.together.values()))):
+        if not abs(seconds - found.wall) <= near:
+            run = next(iter(events.values()))[0]["run"]
+            what = f"{name}: {seconds:.3f} s accounted for, and {found.wall:.3f} s by the clock"
+            raise Contradiction(f"the times of the run {run} contradict each other ({what}); take its lines out")
 
 
 def _worked(row: Row) -> bool:
@@ -282,5 +299,6 @@ def what_if(events: ByEvent, lanes: Mapping[str, int]) -> tuple[float, float] | 
     nothing ran."""
     if (found := timeline.of(events)) is None:
         return None
+    _agree(events, found, {})
     work = work_of(found)
     return replay.two_lanes(work, {**found.lanes, **lanes}), replay.two_lanes(work, found.lanes)

@@ -17,7 +17,7 @@ import cattrs
 
 from pipeline.holds import Hold, What
 from pipeline.reports import machine, times, whole
-from pipeline.reports.past import Past
+from pipeline.reports.past import FAULTS, Past, fault
 from pipeline.reports.whole import Report
 from pipeline.results import write_bytes
 from pipeline.session import Session
@@ -46,6 +46,8 @@ def write(session: Session, past: Past) -> tuple[str, bool]:
         )
     except Exception as error:  # whatever it is: what has landed is landed
         why = error.strerror if isinstance(error, OSError) else None
+        if isinstance(error, FAULTS):
+            why = fault(session, error)
         return f"page: not written: {path}: {why or f'{type(error).__name__}: {error}'}", False
     return f"page: {_shown(path)}", True
 

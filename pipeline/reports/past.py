@@ -66,7 +66,18 @@ def narrowed_by(of_run: ByEvent) -> str:
 
 
 def _ran(of_run: ByEvent) -> bool:
-    return "started" in of_run or any(e["lane"] is not None for e in of_run.get("attempt", ()))
+    return "started" in of_run or any(e.get("lane") is not None for e in of_run.get("attempt", ()))
+
+
+FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)  # of who reads what is no event of ours
+
+
+def fault(session: Session, error: BaseException) -> str | None:
+    """What there is in the ledger that may be why that was raised, for people; None: nothing."""
+    with contextlib.suppress(OSError):
+        if (line := ledger.strange(session.ledger_path)) is not None:
+            return f"{session.ledger_path}:{line}: no event as this program writes them; take the line out"
+    return f"{session.ledger_path}: {error}" if isinstance(error, figures.Contradiction) else None
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import attrs
 from pipeline import analysis, schedule
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
+from pipeline.reports.past import FAULTS, fault
 from pipeline.reports.plan import Asked, draw, foreign, judge, text
 from pipeline.reports.plan.jobs import Jobs, declared, locks, scopes
 from pipeline.reports.plan.judge import Judged
@@ -85,7 +86,12 @@ def _cost(session: Session, asked: Asked) -> int:
     from pipeline.reports.plan import cost
 
     capacity = _capacity(session, asked.n)
-    expected = cost.estimate(session, capacity)
+    try:
+        expected = cost.estimate(session, capacity)
+    except FAULTS as error:
+        if (said := fault(session, error)) is None:
+            raise
+        raise Wrong(said) from None
     if asked.json:
         _print_json({"plan": session.plan.path, "capacity": capacity, **attrs.asdict(expected)})
     else:
