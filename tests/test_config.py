@@ -984,11 +984,11 @@ def test_a_scope_that_cannot_be_worked_on_is_told_with_its_files(project: Path, 
 
 
 def test_a_file_whose_name_no_task_can_have_is_told(project: Path) -> None:
-    make_project(project, ["odd/a=b.js", "odd/c\nd.js"])
+    make_project(project, ["odd/[a]*.js", "odd/a=b.js", "odd/c\nd.js"])
     (project / os.fsdecode(b"odd/\xff.js")).touch()
     assert problems(project, scoped("- {mutate: odd/*, write: 'test/{stem}.js'}")) == [
-        "4: scopes[0].mutate: a path with = or a control character can name no task: "
-        "'odd/a=b.js', 'odd/c\\nd.js', 'odd/\\udcff.js'; rename the file, or take it out with a ! pattern"
+        "4: scopes[0].mutate: a path with =, * or a control character can name no task: "
+        "'odd/[a]*.js', 'odd/a=b.js', 'odd/c\\nd.js', 'odd/\\udcff.js'; rename the file, or take it out with a ! pattern"
     ]
 
 
