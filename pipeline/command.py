@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +50,12 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             gc.freeze()
         finally:
             gc.enable()
+        command = InLanes(**made_with)
         try:
-            status: int = InLanes(**made_with).parse_execute(in_args)
+            status: int = command.parse_execute(in_args)
         except CmdParseError as error:
+            if _host(getattr(command, "task_list", ())) is None:
+                raise  # a dodo without a plan of ours runs as in doit
             raise CmdParseError(_plainly(str(error))) from None
         return status
 
@@ -107,10 +111,14 @@ class List(cmd_list.List):  # type: ignore[misc]
         return status
 
     def _keep(self, said: str) -> None:
-        hosts = (getattr(action, "host", None) for task in self.task_list for action in task.actions)
-        host = next(filter(None, hosts), None)
-        if (keep := getattr(host, "listed", None)) is not None:
+        if (keep := getattr(_host(self.task_list), "listed", None)) is not None:
             keep(said)
+
+
+def _host(tasks: Iterable[Any]) -> object:
+    """What our tasks of a plan have in common; None where there is none of ours."""
+    hosts = (getattr(action, "host", None) for task in tasks for action in task.actions)
+    return next(filter(None, hosts), None)
 
 
 def _plainly(error: str) -> str:
