@@ -7,7 +7,7 @@ import functools
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import attrs
@@ -20,7 +20,7 @@ Class = Literal["useful", "recovery", "rerun", "wait", "idle"]
 _BUSY = ("useful", "recovery", "rerun")
 _WELL = frozenset((Outcome.OK, Outcome.CACHED, Outcome.NO_MUTANTS))
 NO_END = "no end: killed, or running"
-_NO_LOCKS = schedule.Start(())
+NO_LOCKS = schedule.Start(())
 _TOGETHER = ("check", "land", "gate")  # kinds with conditions and builds inside, which have events of their own
 
 
@@ -48,8 +48,8 @@ class Hold:
     start: float
     end: float
     ready: float  # of the last of them
-    names: list[str]
-    scopes: list[str]
+    names: tuple[str, ...]
+    scopes: tuple[str, ...]
     kind: str
     slot: int
     after: str | None  # the task whose end made it ready
@@ -57,7 +57,7 @@ class Hold:
     needs: Sequence[str]  # tasks and groups that end before it starts
     then: str | None  # the leg of the same task that comes after it
     memory: int
-    locks: schedule.Start = _NO_LOCKS
+    locks: schedule.Start = NO_LOCKS
     spans: Sequence[Any] = ()  # as the ledger tells them
     pieces: Sequence[Stretch] = ()  # its time from start to end
     places: Sequence[Place] = ()
@@ -86,6 +86,8 @@ def of(events: ByEvent) -> Told:
     """What has begun and not ended holds its slot until the last event."""
     holds: dict[tuple[str, int, float], Hold] = {}
     told = Told([], {}, defaultdict(int))
+    # Of equal texts the first: a long run has 40,000 of every sort, far apart in memory, each slow to read once more.
+    one: Callable[[Any, Any], Any] = {}.setdefault
     for e in events.get("attempt", ()):
         get = e.get
         kind = get("kind") or "task"
@@ -97,10 +99,12 @@ def of(events: ByEvent) -> Told:
             continue
         key = lane, get("slot", 0), e["started"]
         if (hold := holds.get(key)) is None:
-            scope = get("scope")
+            name, scope, after, outcome = e["task"], get("scope"), get("after"), e["outcome"]
+            needs = get("needs", ())
             hold = holds[key] = Hold(
-                lane, key[2], e["ended"], e["ready"], [e["task"]], [scope] if scope else [], kind, key[1],
-                get("after"), e["outcome"], get("needs", ()), get("then"), get("memory") or 0,
+                one(lane, lane), key[2], e["ended"], e["ready"], (one(name, name),),
+                (one(scope, scope),) if scope else (), one(kind, kind), key[1], one(after, after),
+                one(outcome, outcome), (*map(one, needs, needs),), get("then"), get("memory") or 0,
             )  # fmt: skip
         else:
             _beside(hold, e)
@@ -108,11 +112,12 @@ def of(events: ByEvent) -> Told:
             reads, writes = hold.locks.reads.union(get("reads", ())), hold.locks.writes.union(get("writes", ()))
             hold.locks = schedule.Start((), None, reads, writes)
         if more := get("spans"):
-            hold.spans = [*hold.spans, *more]
+            hold.spans = [*hold.spans, *more] if hold.spans else more
     if "run-ended" not in events:
         holds |= _begun(events.get("started", ()), holds)
     inside = _inside(events)
-    told.holds.extend(sorted(holds.values(), key=operator.attrgetter("start", "end")))
+    told.holds.extend(sorted(holds.values(), key=operator.attrgetter("end")))
+    told.holds.sort(key=operator.attrgetter("start"))  # two sorts by one number each are faster than one by pairs
     last: dict[str | None, Hold] = {}
     for hold in told.holds:
         _fill(hold, inside)
@@ -136,7 +141,7 @@ def _begun(
         last = max(last, e["started"])
     return {
         (lane, slot, e["started"]): Hold(
-            lane, e["started"], last, e["ready"], [*e["tasks"]], [*e["scopes"]], e["kind"] or "task", slot,
+            lane, e["started"], last, e["ready"], (*e["tasks"],), (*e["scopes"],), e["kind"] or "task", slot,
             e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, 0,
         )
         for (lane, slot), e in begun.items()
@@ -159,9 +164,9 @@ def _inside(events: ByEvent) -> Mapping[str, Sequence[tuple[float, float, str]]]
 
 def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
     """Another task of the set that shared the slot."""
-    hold.names.append(e["task"])
+    hold.names += (e["task"],)
     if e.get("scope"):
-        hold.scopes.append(e["scope"])
+        hold.scopes += (e["scope"],)
     hold.needs = [*hold.needs, *e.get("needs", ())]
     hold.end = max(hold.end, e["ended"])
     hold.then = e.get("then", hold.then)
@@ -174,27 +179,29 @@ def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
 
 def _fill(hold: Hold, inside: Mapping[str, Sequence[tuple[float, float, str]]]) -> None:
     """Cut the time of a hold into pieces: of what is inside of what, the innermost counts."""
-    plain = _phase(hold.kind, hold.outcome)
-    if not hold.spans and not (inside and hold.kind in _TOGETHER):
-        hold.pieces = ((hold.start, hold.end, plain),)
-        hold.worked = hold.end - hold.start
+    start, end, outcome = hold.start, hold.end, hold.outcome
+    plain = _phase(hold.kind, outcome)
+    together = inside and hold.kind in _TOGETHER
+    if not (hold.spans or together):
+        hold.pieces = ((start, end, plain),)
+        hold.worked = end - start
         return
     cuts: list[Stretch] = []
     places: list[Place] = []
-    for kind, name, start, end in hold.spans:
-        start, end = max(start, hold.start), min(end, hold.end)
+    for kind, name, since, until in hold.spans:  # no max and min: of a long run, each takes as long as the rest
+        since, until = since if since >= start else start, until if until <= end else end
         if kind in ("extra", "lent"):
-            places.append((name, start, end, 1 if kind == "extra" else -1))
+            places.append((name, since, until, 1 if kind == "extra" else -1))
         else:
-            cuts.append((start, end, What("wait", name) if kind == "wait" else _phase(name, hold.outcome)))
-    if hold.kind in _TOGETHER and inside:
+            cuts.append((since, until, What("wait", name) if kind == "wait" else _phase(name, outcome)))
+    if together:
         for of in (*hold.scopes, *([""] if hold.kind in ("land", "gate") else ())):
-            for start, end, phase in inside.get(of, ()):
-                if hold.start <= start < hold.end:
-                    cuts.append((start, min(end, hold.end), _phase(phase, hold.outcome)))
+            for since, until, phase in inside.get(of, ()):
+                if start <= since < end:
+                    cuts.append((since, min(until, end), _phase(phase, outcome)))
     hold.places = places
-    hold.pieces = _nested(hold.start, hold.end, plain, cuts)
-    hold.worked = sum([until - since for since, until, what in hold.pieces if what.sort in _BUSY])
+    hold.pieces = pieces = _nested(start, end, plain, cuts)
+    hold.worked = sum([until - since for since, until, what in pieces if what.sort in _BUSY])
 
 
 @functools.cache
@@ -212,8 +219,15 @@ def _nested(start: float, end: float, plain: What, cuts: Sequence[Stretch]) -> l
     """Pieces without a gap: at each moment the cut that began last, of those that are open."""
     if len(cuts) == 1:  # nearly all
         ((since, until, what),) = cuts
-        three = (start, since, plain), (since, until, what), (max(since, until), end, plain)
-        return [each for each in three if each[1] > each[0]]
+        after = max(since, until)
+        found: list[Stretch] = []
+        if since > start:
+            found.append((start, since, plain))
+        if until > since:
+            found.append((since, until, what))
+        if end > after:
+            found.append((after, end, plain))
+        return found
     edges = sorted({start, end, *(edge for cut in cuts for edge in cut[:2])})
     pieces = []
     for left, right in itertools.pairwise(edges):

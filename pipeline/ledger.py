@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -76,32 +77,45 @@ def line_of(event: Mapping[str, Any]) -> bytes:
 def events(path: Path, start: int = 0, end: int | None = None) -> Iterator[Event]:
     """The events of a ledger, oldest first. A line that is not one (torn by a kill), or of no run, is passed over.
     start, end: where in the file lines begin."""
-    for line in _lines(path, start, end):
-        if (event := _event(line)) is not None:
-            yield event
+    for lines in _lines(path, start, end):
+        yield from _parsed(lines)
 
 
-def _lines(path: Path, start: int, end: int | None) -> Iterator[bytes]:
-    left = math.inf if end is None else end - start
+_AT_ONCE = 1 << 16  # bytes: what is read is then still in the processor's cache when it is parsed
+
+
+def _lines(path: Path, start: int, end: int | None) -> Iterator[list[bytes]]:
+    """All lines, some hundred at once."""
     try:
         with path.open("rb") as file:
             file.seek(start)
-            for line in file:
-                left -= len(line)
-                if left < 0:
-                    return
-                yield line
+            while (end is None or start < end) and (lines := file.readlines(_AT_ONCE)):
+                if end is not None:
+                    lines = [line for line in lines if (start := start + len(line)) <= end]
+                yield lines
     except (FileNotFoundError, IsADirectoryError):  # the next run says what is wrong with a folder
         return
 
 
-def _event(line: bytes) -> Event | None:
+def _parsed(lines: Sequence[bytes]) -> Iterator[Event]:
+    """As one array, in two thirds of the time that a call for each takes; where one of them is torn, each by itself."""
     try:
-        event: Event = orjson.loads(line)
-        event["event"], event["run"]
-    except (ValueError, TypeError, LookupError):  # no JSON, no object, no event
-        return None
-    return event
+        found = orjson.loads(b"[%b]" % b",".join(lines))
+    except ValueError:
+        found = ()
+    for event in found if len(found) == len(lines) else itertools.chain.from_iterable(map(_alone, lines)):
+        try:
+            event["event"], event["run"]
+        except (TypeError, LookupError):  # no object, no event
+            continue
+        yield event
+
+
+def _alone(line: bytes) -> Sequence[Any]:
+    try:
+        return (orjson.loads(line),)
+    except ValueError:
+        return ()
 
 
 def by_event(events: Iterable[Event]) -> ByEvent:
@@ -119,16 +133,13 @@ def runs(path: Path, start: int = 0, end: int | None = None) -> dict[str, ByEven
     lines in five, and they are not even parsed. start, end: where in the file lines begin."""
     found: defaultdict[str, defaultdict[str, list[Event]]] = defaultdict(lambda: defaultdict(list))
     begun: list[bytes] = []
-    for line in _lines(path, start, end):
-        if line.startswith(_STARTED):
-            begun.append(line)
-        elif (e := _event(line)) is not None:
+    for lines in _lines(path, start, end):
+        begun += [line for line in lines if line.startswith(_STARTED)]
+        for e in _parsed([line for line in lines if not line.startswith(_STARTED)]):
             found[e["run"]][e["event"]].append(e)
     over = {run.encode() for run, of_run in found.items() if "run-ended" in of_run}
-    for line in begun:
-        run = line[len(_STARTED) : line.find(b'"', len(_STARTED))]
-        if run not in over and (e := _event(line)) is not None:
-            found[e["run"]]["started"].append(e)
+    for e in _parsed([line for line in begun if line[len(_STARTED) : line.find(b'"', len(_STARTED))] not in over]):
+        found[e["run"]]["started"].append(e)
     return dict[str, ByEvent](found)
 
 

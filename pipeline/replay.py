@@ -68,19 +68,23 @@ def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Un
 
     work = []
     expected: dict[str, str] = {}  # name of a leg -> the unit before it
-    none: frozenset[str] = frozenset()
     merge = frozenset([_MERGE])
     for name, hold in names.items():
-        needs = {found for need in hold.needs if (found := of_task.get(need) or unit_of(need)) and found != name}
+        try:
+            needs = frozenset(map(of_task.__getitem__, hold.needs))
+        except KeyError:  # a group, a kind, or what was up to date
+            needs = frozenset([found for need in hold.needs if (found := of_task.get(need) or unit_of(need))])
+        if name in needs:
+            needs -= {name}
         if expected and (leg := expected.pop(hold.names[0], None)) is not None:
-            needs.add(leg)
+            needs |= {leg}
         if hold.then:
             expected[hold.then] = name
         writes = hold.locks.writes | merge if hold.kind == "land" else hold.locks.writes
         scope = hold.scopes[0] if hold.scopes else None
         work.append(
             Unit(
-                name, hold.lane, hold.worked, frozenset(needs) if needs else none, hold.kind, scope, hold.locks.reads,
+                name, hold.lane, hold.worked, needs, hold.kind, scope, hold.locks.reads,
                 writes, hold.memory,
             )
         )  # fmt: skip
@@ -246,6 +250,9 @@ def _levels(work: Sequence[Unit]) -> dict[str, int]:
 def _chains(work: Sequence[Unit]) -> dict[str, float]:
     """For each unit the seconds of the longest chain that ends with it."""
     chain: dict[str, float] = {}
-    for u in _in_order(work):
-        chain[u.name] = u.seconds + (max([chain[need] for need in u.needs]) if u.needs else 0.0)
+    try:
+        for u in work:
+            chain[u.name] = u.seconds + (max(map(chain.__getitem__, u.needs)) if u.needs else 0.0)
+    except KeyError:  # it is not told in the order of what needs what
+        return _chains(_in_order(work))
     return chain

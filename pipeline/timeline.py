@@ -110,7 +110,7 @@ def of(events: ByEvent) -> Timeline | None:
             did[what] += until - since
     said = began.get("lanes") or {}  # a ledger of an older version says nothing of capacities
     lanes = {lane: max(said.get(lane, 1), 1) for lane in dict.fromkeys([*said, *used]) if lane in used}
-    placed = [(hold, place) for hold in holds for place in hold.places if place[0] in lanes]
+    placed = [(hold, place) for hold in holds if hold.places for place in hold.places if place[0] in lanes]
     for hold, (lane, since, until, more) in placed:
         for left, right, what in hold.within(since, until):
             slots[lane][what] += more * (right - left)
@@ -154,7 +154,7 @@ class _Waits:
         while end > start:
             ready = hold.ready if hold.ready > start else start
             if end > ready:
-                if hold.lane == lane and not (self.serial or hold.locks.reads or hold.locks.writes or hold.memory):
+                if hold.lane == lane and not (self.serial or hold.memory) and hold.locks is held.NO_LOCKS:
                     found.append((ready, end, _DECIDING, order))
                 else:
                     found += [(*each, order) for each in self._ready(hold, ready, end, lane)]
@@ -169,7 +169,11 @@ class _Waits:
             since = before.start if before.start > start else start
             if end > since:
                 name = before.names[0]
-                found += [(p[0], p[1], _dependency(p[2], name), order) for p in before.within(since, end)]
+                for_it = _waited(DEPENDENCY, name)
+                found += [
+                    (left, right, _waited(what.label, what.cause or name) if what.sort == "wait" else for_it, order)
+                    for left, right, what in before.within(since, end)
+                ]
                 end = since
             hold = before
         return found
@@ -185,7 +189,7 @@ class _Waits:
                 yield left, right, _waited(f"a slot of {hold.lane}", hold.names[0])
                 at = right
             free += [(at, end)] if end > at else []
-        if not (self.serial or hold.locks.reads or hold.locks.writes or hold.memory):
+        if not (self.serial or hold.memory) and hold.locks is held.NO_LOCKS:
             yield from ((left, right, _DECIDING) for left, right in free)
             return
         for left, right in free:
@@ -229,11 +233,6 @@ class _Waits:
                     tracks.append(mine := [])
                 mine.append(hold)
         return tracks
-
-
-def _dependency(does: What, name: str) -> What:
-    """What is waited for while the task of that name does that."""
-    return _waited(does.label, does.cause or name) if does.sort == "wait" else _waited(DEPENDENCY, name)
 
 
 @functools.lru_cache(100_000)
