@@ -10,28 +10,26 @@ main thread, one at a time, as doit would; results that arrive meanwhile wait fo
 
 from __future__ import annotations
 
-import os
 import queue
-import select
 import sys
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 from doit import runner
-from doit.exceptions import BaseFail, InvalidTask, TaskFailed
+from doit.exceptions import BaseFail, InvalidTask
 
 from pipeline import clock, live, process, schedule
 from pipeline.action import check_pool, meta
 from pipeline.host import Attempt, Host, Slot
 from pipeline.memory import Memory
+from pipeline.over import Over, needs
 from pipeline.priorities import Priorities, Work
 from pipeline.results import Outcome
 from pipeline.running import Crew, Running, Waiting
-from pipeline.signals import Signals, end_own_children
+from pipeline.signals import Signals, end_own_children, unread
 from pipeline.slots import Slots
 from pipeline.state import State
 from pipeline.telling import Teller
@@ -50,18 +48,10 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self._state = State(self.dep_manager, [task.name for task in plan])
         self._slots = Slots(lanes.capacity, lambda: inbox.put(None))
         self._priorities = Priorities(_work(task, host) for task in plan)
-        self._unfinished: dict[str, set[str]] = defaultdict(set)  # by kind, for `after`
-        self._needed = {name for task in plan if meta(task, "pool") for name in task.task_dep}
-        self._over: dict[str, tuple[int, str]] = {}  # by task or kind: which end that was, and whose
-        for task in plan:
-            if kind := meta(task, "kind"):
-                self._unfinished[kind].add(task.name)
+        self._over = Over(plan)
         self._dispatcher: Any = None
         self._exhausted = self._held = False  # doit has no more tasks; none until another has ended
         self._order = 0
-        pooled = [task for task in plan if meta(task, "pool")]
-        self._of_scope = Counter(scope for task in pooled if (scope := meta(task, "scope")))
-        self._pooled, self._pooled_over = len(pooled), 0
         self._done: deque[Any] = deque()  # nodes to give back to doit
         self._blocked: dict[str, list[Any]] = defaultdict(list)  # by the kind that they wait for
         self._ready: dict[str, Waiting] = {}
@@ -97,7 +87,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         except process.Stopped:  # a signal came while a task was judged: git and the engine are asked there
             return True
         except BrokenPipeError:
-            if self._signals.hit or not _unread():
+            if self._signals.hit or not unread():
                 raise
             self._signals.stop()
             return True
@@ -146,7 +136,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if self._held:
                 continue
             kind = meta(got.task, "after")
-            if kind and got.run_status is None and self._unfinished[kind]:
+            if kind and got.run_status is None and self._over.unfinished(kind):
                 self._blocked[kind].append(got)
             else:
                 self._consider(got)
@@ -154,17 +144,16 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
 
     def _release(self) -> None:
         """`after: K` is over when every task of kind K has ended."""
-        for kind in [kind for kind in self._blocked if not self._unfinished[kind]]:
+        for kind in [kind for kind in self._blocked if not self._over.unfinished(kind)]:
             for node in self._blocked.pop(kind):
                 self._consider(node)
 
     def _unblock(self) -> bool:
         """Nothing runs and nothing can start. True where what was waited for will never run, so that all is over."""
-        never = [
-            kind for kind in self._blocked if not any(name in self._dispatcher.nodes for name in self._unfinished[kind])
-        ]
+        nodes = self._dispatcher.nodes
+        never = [kind for kind in self._blocked if nodes.keys().isdisjoint(self._over.unfinished(kind))]
         for kind in never:
-            self._unfinished[kind].clear()
+            self._over.never(kind)
         if not never and not (self._exhausted and not self._blocked):
             stuck = [*self._dispatcher.waiting, *(node for nodes in self._blocked.values() for node in nodes)]
             raise InvalidTask(f"tasks wait for each other: {', '.join(sorted({node.task.name for node in stuck}))}")
@@ -179,8 +168,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
             frozenset(meta.get("writes", ())), meta.get("batch"), self._memory.of(task.name),
         )  # fmt: skip
-        after = max(self._ends(task), default=(0, None))[1]
-        waiting = Waiting(node, clock.now(), ready, after=after)
+        waiting = Waiting(node, clock.now(), ready, after=self._over.last(task))
         if not waiting.locked and not self._judge(waiting):
             return
         if not task.actions and not waiting.locked:
@@ -202,28 +190,12 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     def _give_back(self, node: Any, seconds: float | None) -> None:
         self._done.append(node)
         if node.run_status != "run":
-            task, kind = node.task, meta(node.task, "kind")
+            task = node.task
             self._priorities.ended(task.name, seconds)
-            self._over[task.name] = (len(self._over), task.name)
-            if not task.actions or node.run_status == "up-to-date":
-                # A group ends when the last of it does; what was up to date is waited for as what it needs is.
-                self._over[task.name] = max(self._ends(task), default=self._over[task.name])
-            if not task.actions and task.name in self._needed:
-                needs = {"lane": None, "needs": _needs(task)}
-                self._host.record({"task": task.name, "kind": "group", **needs, "outcome": str(Outcome.CACHED)})
-            if meta(task, "pool"):
-                self._pooled_over += 1
-                if scope := meta(task, "scope"):
-                    self._of_scope[scope] -= 1
-            if kind:
-                self._unfinished[kind].discard(task.name)
-                self._over[f"kind {kind}"] = self._over[task.name]
-
-    def _ends(self, task: Any) -> Iterator[tuple[int, str]]:
-        """The ends that a task waited for."""
-        for name in _needs(task):
-            if name in self._over:
-                yield self._over[name]
+            self._over.ended(task, up_to_date=node.run_status == "up-to-date")
+            if self._over.joins(task):
+                group = {"task": task.name, "kind": "group", "lane": None, "needs": needs(task)}
+                self._host.record({**group, "outcome": str(Outcome.CACHED)})
 
     def _start(self) -> None:
         if not self._ready or self._stopped:
@@ -261,20 +233,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             self.reporter.execute_task(each.task)
             each.task.executed = True
         running = Running(schedule.Start.of([each.ready for each in members]), members, slot)
-        self._host.began(self._beginning(running))
+        self._host.began(running.beginning())
         self._running.append(running)
         self._crew.begin(running)
-
-    def _beginning(self, running: Running) -> Mapping[str, object]:
-        last = max(running.members, key=lambda each: each.since)
-        scopes = [scope for each in running.members if (scope := meta(each.task, "scope"))]
-        first = running.members[0]
-        return {
-            "tasks": [each.name for each in running.members],
-            "kind": first.leg.kind if first.leg else meta(first.task, "kind"), "scopes": scopes,
-            "lane": running.slot.lane, "slot": running.slot.index, "ready": last.since, "started": clock.now(),
-            **({"after": last.after} if last.after else {}),
-        }  # fmt: skip
 
     def _end(self, running: Running) -> None:
         self._running.remove(running)
@@ -288,7 +249,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             if going_on and attempt is not None:
                 self._go_on(waiting, running, attempt)
                 continue
-            fail = self.process_task_result(waiting.node, self._verdict(task, attempt, running.error))
+            fail = self.process_task_result(waiting.node, running.verdict(task, attempt, ending=self._signals.hit))
             if attempt is not None and attempt.line:
                 self.teller.say(f"   {waiting.name}: {attempt.line}")
             outcome = attempt.outcome if attempt else Outcome.INTERRUPTED if self._signals.hit else Outcome.CRASHED
@@ -313,19 +274,6 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
     def _wait(self, waiting: Waiting) -> None:
         self._ready[waiting.task.name] = waiting
         self._line.add(waiting.ready)
-
-    def _verdict(self, task: Any, attempt: Attempt | None, error: BaseFail | None) -> BaseFail | None:
-        if error is not None:
-            # A step whose children we ended may fail in any way it can: no bug, and no traceback.
-            return TaskFailed("interrupted", report=False) if self._signals.hit else error
-        if attempt is None:
-            return TaskFailed(f"{task.name}: ended without a result")
-        if attempt.outcome is Outcome.INTERRUPTED:
-            return TaskFailed(attempt.failure or "interrupted", report=False)
-        if attempt.failure is not None:
-            return TaskFailed(attempt.failure)
-        missing = [target for target in task.targets if not Path(target).exists()]
-        return TaskFailed(f"{task.name}: ended without its target {', '.join(missing)}") if missing else None
 
     def _run_here(self, waiting: Waiting) -> None:
         """A task without a pool, in the main thread."""
@@ -369,20 +317,16 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         if outcome is not Outcome.CACHED or lane is not None:  # what was not run waited for nothing
             plan |= {key: value for key in ("reads", "writes", "memory") if (value := meta(waiting.task, key))}
             plan |= {"after": waiting.after} if waiting.after else {}
-            plan |= {"needs": needs} if (needs := _needs(waiting.task)) else {}
+            plan |= {"needs": needed} if (needed := needs(waiting.task)) else {}
         times = {"ready": waiting.since, "started": started, "ended": ended}
         self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
 
     def look(self) -> live.State:
         """What goes on. For another thread: it may see a task that has just ended."""
         doing = [live.Doing(each.slot.lane, each.start.names, each.started) for each in list(self._running)]
-        done = sum(left == 0 for left in self._of_scope.values())
-        # A scope is done when its last task is, and for most of a drive none is.
-        scopes = f"{done} of {len(self._of_scope)} scopes" if self._of_scope else ""
-        tasks = f"{self._pooled_over} of {self._pooled} tasks"
-        left = f"about {live.span(self._left)} left" if self._left else ""
-        said = [tasks, scopes, *self._host.progress(), left]
-        return live.State(self._lanes.capacity, self._slots.in_use(), doing, [each for each in said if each])
+        left = [f"about {live.span(self._left)} left"] if self._left else []
+        said = [*self._over.told, *self._host.progress(), *left]
+        return live.State(self._lanes.capacity, self._slots.in_use(), doing, said)
 
     def _reckon(self) -> None:
         """The time left, for who looks: of all tasks of the plan, so not at every turn of a big one."""
@@ -397,25 +341,6 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self.teardown()
         result: int = self.final_result
         return result
-
-
-def _needs(task: Any) -> list[str]:
-    """The tasks, groups, and `kind K` for all of a kind, that end before it starts."""
-    kind = meta(task, "after")
-    others = meta(task, "others") or ()  # that were not loaded
-    return [*task.task_dep, *others, *task.setup_tasks, *([f"kind {kind}"] if kind else ())]
-
-
-def _unread() -> bool:
-    """Has the reader of standard output gone? What is written from now on then goes nowhere."""
-    poll = select.poll()
-    poll.register(1, 0)
-    if not any(event & select.POLLERR for _, event in poll.poll(0)):
-        return False
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
-    return True
 
 
 def _work(task: Any, host: Host) -> Work:

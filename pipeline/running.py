@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,8 +13,9 @@ from doit.exceptions import BaseFail, TaskError, TaskFailed
 
 from pipeline import account, clock, process, schedule
 from pipeline.account import Account
-from pipeline.action import Refusal
+from pipeline.action import Refusal, meta
 from pipeline.host import Attempt, Leg, Slot, in_the_way
+from pipeline.results import Outcome
 
 
 @attrs.define(eq=False)
@@ -61,6 +63,32 @@ class Running:
     def told(self, member: Waiting) -> dict[str, object]:
         """What the span of time was made of, told once for a set."""
         return self.spent.fields if member is self.members[0] else {}
+
+    def beginning(self) -> dict[str, object]:
+        """What is known of it as it starts."""
+        last = max(self.members, key=lambda each: each.since)
+        scopes = [scope for each in self.members if (scope := meta(each.task, "scope"))]
+        first = self.members[0]
+        return {
+            "tasks": [each.name for each in self.members],
+            "kind": first.leg.kind if first.leg else meta(first.task, "kind"), "scopes": scopes,
+            "lane": self.slot.lane, "slot": self.slot.index, "ready": last.since, "started": clock.now(),
+            **({"after": last.after} if last.after else {}),
+        }  # fmt: skip
+
+    def verdict(self, task: Any, attempt: Attempt | None, ending: bool) -> BaseFail | None:
+        """Why a task of it has failed. ending: the run is being ended."""
+        if self.error is not None:
+            # A step whose children we ended may fail in any way it can: no bug, and no traceback.
+            return TaskFailed("interrupted", report=False) if ending else self.error
+        if attempt is None:
+            return TaskFailed(f"{task.name}: ended without a result")
+        if attempt.outcome is Outcome.INTERRUPTED:
+            return TaskFailed(attempt.failure or "interrupted", report=False)
+        if attempt.failure is not None:
+            return TaskFailed(attempt.failure)
+        missing = [target for target in task.targets if not Path(target).exists()]
+        return TaskFailed(f"{task.name}: ended without its target {', '.join(missing)}") if missing else None
 
     def work(self) -> None:
         steps = [each.task.actions[0] for each in self.members]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -89,3 +90,15 @@ def end_own_children() -> None:
     for child in psutil.wait_procs(ours, lifetime.GRACE)[1]:
         with contextlib.suppress(psutil.Error):
             child.kill()
+
+
+def unread() -> bool:
+    """Has the reader of standard output gone? What is written from now on then goes nowhere."""
+    poll = select.poll()
+    poll.register(1, 0)
+    if not any(event & select.POLLERR for _, event in poll.poll(0)):
+        return False
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return True
