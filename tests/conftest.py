@@ -60,6 +60,11 @@ class World:
     home: Path
     env: Mapping[str, str] = attrs.field(factory=dict)
 
+    @classmethod
+    def at(cls, place: Path) -> World:
+        env = {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
+        return cls(place / "repo", place / "home", env)
+
     @property
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PYTEST_", "STANDIN_"))}
@@ -193,9 +198,7 @@ def make_world(place: Path, node_modules: Path, plan: str = PLAN, project: Path 
     (place / "gitconfig").write_text(
         "[user]\nname = Tess\nemail = tess@example.invalid\n[init]\ndefaultBranch = main\n"
     )
-    world = World(
-        root, place / "home", {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
-    )  # fmt: skip
+    world = World.at(place)
     (root / "node_modules").symlink_to(node_modules)
     world.write("dodo.py", DODO)
     world.write("tasks.yaml", plan)
@@ -212,11 +215,35 @@ def world(tmp_path: Path, node_modules: Path) -> World:
     return make_world(tmp_path, node_modules)
 
 
+MadeOnce = Callable[[str, Callable[[Path], World]], World]
+
+
 @pytest.fixture(scope="session")
-def driven_once(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) -> World:
-    world = make_world(tmp_path_factory.mktemp("driven"), node_modules)
-    world.doit("-n", "2", "mutate")
-    return world
+def made_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> MadeOnce:
+    """A world by its name, made in the folder that is given by whichever worker comes first: all others copy it."""
+    base = tmp_path_factory.getbasetemp()
+    between = base if worker_id == "master" else base.parent
+
+    def made(name: str, make: Callable[[Path], World]) -> World:
+        place, whole = between / f"once-{name}", between / f"once-{name}.whole"
+        with filelock.FileLock(between / f"once-{name}.lock"):
+            if not whole.exists():
+                shutil.rmtree(place, ignore_errors=True)
+                make(place)
+                whole.touch()
+        return World.at(place)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def driven_once(made_once: MadeOnce, node_modules: Path) -> World:
+    def make(place: Path) -> World:
+        world = make_world(place, node_modules)
+        world.doit("-n", "2", "mutate")
+        return world
+
+    return made_once("driven", make)
 
 
 @pytest.fixture
@@ -227,8 +254,7 @@ def driven(driven_once: World, tmp_path: Path) -> World:
 
 def copy_world(world: World, place: Path) -> World:
     shutil.copytree(world.root.parent, place, symlinks=True)
-    env = {"STANDIN_SCRIPT": str(place / "script.json"), "STANDIN_LOG": str(place / "calls.jsonl")}
-    return World(place / "repo", place / "home", env)
+    return World.at(place)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ for twice, and nobody is left behind."""
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -11,11 +10,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from conftest import World, copy_world, kill_tree
+from conftest import MadeOnce, World, copy_world, kill_tree
 
 from pipeline import ledger
 from pipeline.journals import boot_id
@@ -55,15 +55,17 @@ Prepare = Callable[[World], World]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Prepare], str]:
+def undisturbed(driven_once: World, made_once: MadeOnce) -> Callable[[Prepare], str]:
     """How to prepare a world -> the branch after a run in it that nothing disturbs."""
 
-    @functools.cache
     def branch_of(prepare: Prepare) -> str:
-        world = prepare(copy_world(driven_once, tmp_path_factory.mktemp("undisturbed") / "w"))
-        world.doit("-n", "2", "mutate")
-        assert KILLS["title"] in world.titles("test/label.mutants.test.js")
-        return branch(world)
+        def make(place: Path) -> World:
+            world = prepare(copy_world(driven_once, place))
+            world.doit("-n", "2", "mutate")
+            assert KILLS["title"] in world.titles("test/label.mutants.test.js")
+            return world
+
+        return branch(made_once(f"undisturbed-{prepare.__name__}", make))
 
     return branch_of
 

@@ -189,6 +189,9 @@ def common_js(tmp_path_factory: pytest.TempPathFactory, node_modules: Path) -> S
     return searched(tmp_path_factory.mktemp("cjs") / "project", node_modules, COMMON_JS)
 
 
+AFTER_ONE_SEARCH = pytest.mark.xdist_group("constructs")  # in the worker that has searched
+
+
 def holds(done: Searched) -> None:
     """Every mutant that can be killed is; all tests pass on the original, and of each file one fails on its mutant."""
     lab, reply = done.lab, done.reply
@@ -202,14 +205,17 @@ def holds(done: Searched) -> None:
         assert is_kill(error), (file, test.code, error)
 
 
+@AFTER_ONE_SEARCH
 def test_constructs_of_es_modules_and_typescript_are_reached(es_modules: Searched) -> None:
     holds(es_modules)
 
 
+@AFTER_ONE_SEARCH
 def test_constructs_of_commonjs_and_umd_are_reached(common_js: Searched) -> None:
     holds(common_js)
 
 
+@AFTER_ONE_SEARCH
 def test_modules_are_named_as_the_existing_tests_name_them(es_modules: Searched, common_js: Searched) -> None:
     lines = {line for done in (es_modules, common_js) for test in done.reply.tests for line in test.imports}
     assert "import prefixed from '../src/unnamed.js';" in lines
@@ -218,39 +224,47 @@ def test_modules_are_named_as_the_existing_tests_name_them(es_modules: Searched,
     assert not any(line.startswith("import") for test in common_js.reply.tests for line in test.imports)
 
 
+@AFTER_ONE_SEARCH
 def test_what_is_returned_is_used_and_what_is_handed_in_is_spied_on(es_modules: Searched) -> None:
     assert any("made.undo();" in test.code for test in es_modules.told("src/closures.js"))
     assert any("calls.push(args);" in test.code for test in es_modules.told("src/callbacks.js"))
     assert any("await assert.rejects(" in test.code for test in es_modules.told("src/sequences.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_values_of_many_kinds_are_written_as_one_reads_them(es_modules: Searched) -> None:
     code = "\n".join(test.code for test in es_modules.told("src/kinds.js"))
     kinds = ("new Map([[", "new Set([", "new Date('", "new Uint8Array([", "$/", "Symbol.for('", "Object.assign([")
     assert [kind for kind in kinds if kind not in code] == []
 
 
+@AFTER_ONE_SEARCH
 def test_calls_are_recorded_where_a_test_computes_what_it_gives(es_modules: Searched) -> None:
     assert any("zyx'" in test.code for test in es_modules.told("src/computed.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_values_that_only_a_mutant_compares_are_given(es_modules: Searched) -> None:
     given = [m.groups() for t in es_modules.told("src/tags.js") for m in re.finditer(r"'(\w+)'\], '(\w+)/\*'", t.code)]
     assert any(asked == tag[:-1] for tag, asked in given)
 
 
+@AFTER_ONE_SEARCH
 def test_what_is_looked_up_is_given(es_modules: Searched) -> None:
     assert any("'undefined" in test.code for test in es_modules.told("src/skipped.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_keys_are_varied_as_texts_are(es_modules: Searched) -> None:
     assert any(re.search(r"'[^']+/[^']*': \d", test.code) for test in es_modules.told("src/grouped.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_a_text_is_given_the_character_whose_code_is_compared(es_modules: Searched) -> None:
     assert any("\u3000" in test.code for test in es_modules.told("src/codes.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_an_error_that_does_not_say_where_it_comes_from_makes_an_assertion_fail(es_modules: Searched) -> None:
     (broken,) = (
         m for m in es_modules.lab.mutants if (m.original, m.replacement) == ("record[key] === undefined", "false")
@@ -260,19 +274,23 @@ def test_an_error_that_does_not_say_where_it_comes_from_makes_an_assertion_fail(
     assert is_kill(es_modules.lab.results([test], broken.id)[test.title])
 
 
+@AFTER_ONE_SEARCH
 def test_lists_with_holes_are_told_from_lists_of_nothing(es_modules: Searched) -> None:
     assert any("new Array(" in test.code for test in es_modules.told("src/alike.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_of_an_object_that_holds_functions_the_keys_are_asserted(es_modules: Searched) -> None:
     (test,) = (t for t in es_modules.told("src/read.js") if "Object.keys(read(" in t.code)
     assert re.search(r"^read has the keys? '", test.title)
 
 
+@AFTER_ONE_SEARCH
 def test_the_keys_that_a_helper_reads_are_given_to_who_hands_them_on(es_modules: Searched) -> None:
     assert any("frame: 'double'" in test.code for test in es_modules.told("src/through.js"))
 
 
+@AFTER_ONE_SEARCH
 def test_a_mutant_that_is_left_says_how_near_the_search_came(es_modules: Searched) -> None:
     (left,) = (m for m in es_modules.lab.mutants if m.replacement == "hours >= Span.#most")
     (missed,) = (m for m in es_modules.reply.missed if m.key == left.key)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from conftest import PLAN, World, copy_world
+from conftest import PLAN, MadeOnce, World, copy_world
 
 from pipeline.branch import LandingBranch
 from pipeline.engines import Engine
@@ -26,16 +26,18 @@ REPLY = f"```js\nit('{MODELS}', () => {{\n  assert.equal(gate('sesame seed'), 'o
 
 
 @pytest.fixture(scope="session")
-def landed_once(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> World:
-    place = tmp_path_factory.mktemp("landed") / "w"
-    world = copy_world(driven_once, place)
-    world.use_claude()
-    world.write("notes.txt", "one\n")
-    world.script([{"match": "src/label.js", "text": REPLY}, {"match": "*", "text": '{"tests": []}'}])
-    world.commit("ask a model too")
-    world.doit("-n", "2", "mutate")
-    assert MODELS in world.titles(LABEL)
-    return world
+def landed_once(driven_once: World, made_once: MadeOnce) -> World:
+    def make(place: Path) -> World:
+        world = copy_world(driven_once, place)
+        world.use_claude()
+        world.write("notes.txt", "one\n")
+        world.script([{"match": "src/label.js", "text": REPLY}, {"match": "*", "text": '{"tests": []}'}])
+        world.commit("ask a model too")
+        world.doit("-n", "2", "mutate")
+        assert MODELS in world.titles(LABEL)
+        return world
+
+    return made_once("landed", make)
 
 
 @pytest.fixture

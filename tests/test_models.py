@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import World, copy_world
+from conftest import MadeOnce, World, copy_world
 
 GATE, LABEL = "test/label.mutants.test.js", "src/label.js"
 IMPORTS = ["import assert from 'node:assert/strict';", "import { gate } from '../src/label.js';"]
@@ -162,15 +162,19 @@ def test_a_model_that_is_added_to_the_list_is_asked_and_no_other_again(driven: W
 
 
 @pytest.fixture(scope="module")
-def asked_once(driven_once: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+def asked_once(driven_once: World, made_once: MadeOnce) -> World:
     """Where a model has been asked, and what it wrote has landed."""
-    world = copy_world(driven_once, tmp_path_factory.mktemp("asked") / "w")
-    world.use_claude(rounds=2)
-    world.commit()
-    world.script([says(KILLS)])
-    world.doit("-n", "2", "mutate")
-    assert OPENS in world.titles(GATE) and len(world.calls()) == 1
-    return world
+
+    def make(place: Path) -> World:
+        world = copy_world(driven_once, place)
+        world.use_claude(rounds=2)
+        world.commit()
+        world.script([says(KILLS)])
+        world.doit("-n", "2", "mutate")
+        assert OPENS in world.titles(GATE) and len(world.calls()) == 1
+        return world
+
+    return made_once("asked", make)
 
 
 @pytest.mark.parametrize("what", ["forget", "clean", "always", "no cache", "a clone", "merged"])
