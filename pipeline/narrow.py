@@ -60,9 +60,11 @@ def _lines(repository: Repository, base: str, file: str) -> list[tuple[str, int,
     """(file, first, last): stretches of lines that are new or changed; all of it where the file is new."""
     if repository.read(base, file) is None:
         return [(file, 1, _ENDLESS)]
+    # Said plainly, `[id].js` would bring the hunks of `i.js` as well, and lines that nobody changed would be measured.
     hunks = repository.git(
-        "diff", "-U0", "--no-color", "--no-ext-diff", "--no-renames", "--text", base, "--", file, cwd=repository.project
-    )
+        "diff", "-U0", "--no-color", "--no-ext-diff", "--no-renames", "--text", base, "--", f":(literal){file}",
+        cwd=repository.project,
+    )  # fmt: skip
     found = []
     for first, count in _HUNK.findall(hunks.out):
         many = int(count) if count else 1

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
+import quick
 from conftest import World
+
+from pipeline import config, narrow
+from pipeline.worktree import find_repository
 
 LABEL = "src/label.js"
 NARROW = f"{LABEL}@HEAD~1"
@@ -54,3 +59,24 @@ def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(dr
     refused = driven.doit("-n", "2", "mutate", "since=no-such", code=3)
     assert "since=no-such: no commit of that name here; `git fetch` what it is, or name another" in refused.both
     assert "Traceback" not in refused.both
+
+
+def test_a_file_in_brackets_has_its_own_changed_lines_and_not_those_of_one_that_the_brackets_would_match(
+    tmp_path: Path,
+) -> None:
+    place = quick.Place(tmp_path)
+    place.git("init", "--quiet")
+    place.git("config", "user.name", "A Person")
+    place.git("config", "user.email", "person@example.org")
+    place.write("tasks.yaml", "version: 1\nscopes:\n  - {mutate: 'src/*.js', write: 'test/{stem}.mutants.test.js'}\n")
+    files = "src/[id].js", "src/i.js"
+    for file in files:
+        place.write(file, "one\ntwo\nthree\n")
+    place.commit()
+    for file, text in zip(files, ("ONE\ntwo\nthree\n", "one\ntwo\nTHREE\n"), strict=True):
+        place.write(file, text)
+    plan = narrow.narrowed(config.load(tmp_path / "tasks.yaml"), "HEAD", find_repository(tmp_path))
+    assert {scope.mutate[0]: scope.lines for scope in plan.scopes} == {
+        "src/[id].js": (("src/[id].js", 1, 1),),
+        "src/i.js": (("src/i.js", 3, 3),),
+    }
