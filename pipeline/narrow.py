@@ -62,8 +62,8 @@ def _lines(repository: Repository, base: str, file: str) -> list[tuple[str, int,
         return [(file, 1, _ENDLESS)]
     # Said plainly, `[id].js` would bring the hunks of `i.js` as well, and lines that nobody changed would be measured.
     hunks = repository.git(
-        "diff", "-U0", "--no-color", "--no-ext-diff", "--no-renames", "--text", base, "--", f":(literal){file}",
-        cwd=repository.project,
+        "diff", "-U0", "--inter-hunk-context=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
+        "--text", base, "--", f":(literal){file}", cwd=repository.project,
     )  # fmt: skip
     found = []
     for first, count in _HUNK.findall(hunks.out):

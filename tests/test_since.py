@@ -80,3 +80,18 @@ def test_a_file_in_brackets_has_its_own_changed_lines_and_not_those_of_one_that_
         "src/[id].js": (("src/[id].js", 1, 1),),
         "src/i.js": (("src/i.js", 3, 3),),
     }
+
+
+def test_lines_between_two_changes_are_unchanged_whatever_git_is_configured_to_show(tmp_path: Path) -> None:
+    place = quick.Place(tmp_path)
+    place.git("init", "--quiet")
+    settings = {"user.name": "A Person", "user.email": "person@example.org", "diff.interHunkContext": "10"}
+    for name, value in {**settings, "diff.joined.textconv": "tr -d '\\n' <"}.items():
+        place.git("config", name, value)
+    place.write("tasks.yaml", "version: 1\nscopes:\n  - {mutate: src/a.js, write: test/a.mutants.test.js}\n")
+    place.write(".gitattributes", "*.js diff=joined\n")
+    place.write("src/a.js", "one\ntwo\nthree\n")
+    place.commit()
+    place.write("src/a.js", "ONE\ntwo\nTHREE\n")
+    (scope,) = narrow.narrowed(config.load(tmp_path / "tasks.yaml"), "HEAD", find_repository(tmp_path)).scopes
+    assert scope.lines == (("src/a.js", 1, 1), ("src/a.js", 3, 3))
