@@ -406,6 +406,18 @@ def test_a_cache_in_a_module_hides_no_kill_and_makes_none(laboratory: Open) -> N
     assert lab.missed(reply) == {"!seen.has(key) => true"}
 
 
+def test_what_holds_only_before_other_tests_have_called_the_module_is_never_asserted(laboratory: Open) -> None:
+    lab = laboratory("counter")
+    reply = lab.search()
+    lab.prove(reply)
+    assert reply.tests and not any("ticket(" in test.code for test in reply.tests)
+    whys = {m.key: f"{m.reason}: {m.detail}" for m in reply.missed}
+    (counted,) = (m for m in lab.mutants if m.replacement == "issued -= 1")
+    assert whys[counted.key] == (
+        "unpinned: told apart only by results that are others once other tests have called the module"
+    )
+
+
 def test_what_differs_between_runs_of_the_original_is_never_asserted(laboratory: Open) -> None:
     lab = laboratory("restless")
     reply = lab.search()

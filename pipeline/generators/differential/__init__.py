@@ -50,7 +50,7 @@ class Missed:
     """A mutant that no test was found for."""
 
     key: str
-    reason: Literal["unreachable", "never-told-apart", "endless", "unstable", "budget", "unsupported"]
+    reason: Literal["unreachable", "never-told-apart", "endless", "unstable", "unpinned", "budget", "unsupported"]
     detail: str = ""
 
 

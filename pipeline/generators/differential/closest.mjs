@@ -6,18 +6,33 @@ const LONGEST = 160; // characters of a program, or of a value
 const SHOWN = 2; // programs that get there, and pairs of values
 const MANY = 200; // programs that reached a mutant without telling: it may be equivalent
 
+const NO_PIN = {
+  moves: 'results that change between runs of the original',
+  rough: 'digits that the language leaves to the engine',
+  elsewhere: 'what is another on another machine',
+  leans: 'results that are others once other tests have called the module',
+  ends: 'runs that do not end as a test can say',
+  used: 'runs in modules that others had used before',
+  words: 'NaN, or an error in the words of the engine',
+};
+
 /** { reason, detail } of one mutant. Asks the worker what the cheapest programs that reach it compare there. */
-export async function reasonFor(mutant, exploration, unconfirmed) {
+export async function reasonFor(mutant, exploration) {
   const { id } = mutant;
   const count = `${exploration.programs} programs`;
-  if (unconfirmed.includes(id) || exploration.unstable.has(id))
-    return { reason: 'unstable', detail: 'differs only where the original differs between its own runs' };
+  const whys = [...(exploration.unpinned.get(id) ?? [])];
+  if (whys.length) {
+    const reason = whys.every((why) => why === 'moves') ? 'unstable' : 'unpinned';
+    return { reason, detail: `told apart only by ${whys.map((why) => NO_PIN[why]).join(', and by ')}` };
+  }
   if (exploration.avoid.has(id)) return { reason: 'endless', detail: 'ran without end wherever it was reached' };
   const reaching = exploration.visits.get(id) ?? 0;
   if (!reaching && !mutant.static)
     return exploration.late
       ? { reason: 'budget', detail: `not reached in ${count}` }
       : { reason: 'unreachable', detail: `not reached by ${count}; ${nearest(mutant, exploration)}` };
+  if (reaching && reaching === exploration.mute.get(id))
+    return { reason: 'unpinned', detail: `what the ${reaching} programs give that reach it, no test can write down` };
   const told = mutant.static ? [] : await approach(mutant, exploration);
   const isSpent = exploration.late && reaching < MANY;
   const how = mutant.static ? `the same in ${count}` : `the same in ${reaching} of ${count} that reach it`;

@@ -1,5 +1,6 @@
 /** What the results of programs teach: kills, what is reached, which programs are worth varying, what to run next. */
 
+import { asserts } from './judge.mjs';
 import { asking, follow, spying, watching } from './follow.mjs';
 import { callsOf, fingerprint, isPresentable } from './program.mjs';
 
@@ -14,7 +15,8 @@ const lookOf = ({ k, name, fn }) => (k === 'get' ? name : k === 'call' && fn.of?
 
 export class Learned {
   found = []; // { program, kills }
-  unstable = new Set(); // mutants that only differ where the original itself does not keep still
+  unpinned = new Map(); // mutant → why what told it apart is no pin: as the worker's `unsteady` says, and 'words'
+  mute = new Map(); // mutant → programs that reached it and gave what no test can assert
   reached = new Set();
   visits = new Map(); // mutant → programs that reached it
   lookedAt = new Set(); // places that some program compared or chose at
@@ -60,11 +62,13 @@ export class Learned {
     for (const id of reached) {
       this.reached.add(id);
       this.visits.set(id, (this.visits.get(id) ?? 0) + 1);
+      if (!asserts(outcome)) this.mute.set(id, (this.mute.get(id) ?? 0) + 1);
     }
     for (const place of news) this.lookedAt.add(place);
     for (const id of endless) this.loops(id);
     if (outcome.kind === 'hint') return void this.next.push(...this.follow(program, outcome));
     if (!isPresentable(outcome)) {
+      this.refuse(kills, unstable || 'words');
       if (kills.length && !unstable && isPresentable(outcome, true) && this.variations.isSane(program))
         this.hollow.push({ program, kills });
       return undefined;
@@ -75,7 +79,7 @@ export class Learned {
     this.aim(program, outcome, gaps, work);
     this.keep(program, outcome, reached, way, news, work);
     if (!kills.length) return undefined;
-    if (unstable) return kills.forEach((id) => this.unstable.add(id));
+    if (unstable) return this.refuse(kills, unstable);
     this.note(program, kills, !this.isLastResort && this.variations.isSane(program));
     return undefined;
   }
@@ -89,6 +93,11 @@ export class Learned {
     // One that gives itself back is looked at under the name that it has.
     const isChained = observe.fn.k === 'get' && observe.fn.of.k === 'var';
     return [...copies, ...(isKnown && isChained ? [] : this.variations.looksAt(program)), ...asking(program, outcome.members)];
+  }
+
+  /** Notes why what tells these mutants apart is nothing that a test may assert. */
+  refuse(ids, why) {
+    for (const id of ids) this.unpinned.set(id, (this.unpinned.get(id) ?? new Set()).add(why));
   }
 
   note(program, kills, isSane) {

@@ -71,12 +71,12 @@ async function searchFile(request, { file, source }, shared, until) {
       [stats.gaveUp, stats.deaths, lab.deaths] = [error.message, lab.deaths, 0];
     });
     Object.assign(stats, { programs: exploration.programs, seeds: tests.length, keepsState });
-    const { tests: chosen, unconfirmed } = await select(exploration);
+    const chosen = await select(exploration);
     const found = chosen.map((test) => ({ ...test, variations, keys: test.kills.map((id) => byId.get(id).key) }));
     const killed = new Set(chosen.flatMap((test) => test.kills));
     const missed = [];
     for (const m of mutants.filter((m) => !killed.has(m.id)))
-      missed.push({ key: m.key, ...(await reasonFor(m, exploration, unconfirmed)) });
+      missed.push({ key: m.key, ...(await reasonFor(m, exploration)) });
     return { tests: found, missed, stats };
   } catch (error) {
     if (!(error instanceof GivenUp)) throw error;

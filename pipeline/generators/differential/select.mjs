@@ -1,9 +1,11 @@
 /** From all that was found to the fewest and smallest programs that keep every kill. */
 
-import { isData, isPresentable, list, lit, record, walkProgram } from './program.mjs';
+import { callsOf, isData, isPresentable, list, lit, record, walkProgram } from './program.mjs';
 import { sites } from './values.mjs';
+import { inTurn } from './witness.mjs';
 
 const MOST_SHRINKS = 40;
+const COMPANY = 40; // programs that may have run in the same modules before a test
 
 /** Greedy set cover, then reverse delete. rows: [{ kills, cost }]; returns those chosen, in order. */
 export function cover(rows) {
@@ -50,10 +52,7 @@ async function matrix(exploration, programs, ids) {
   return rows;
 }
 
-/**
- * The programs to write as tests: [{ program, outcome, kills, isBare }], every one confirmed in fresh modules, with the ids that
- * no program could be confirmed for.
- */
+/** The programs to write as tests: [{ program, outcome, kills, isBare }], every one confirmed in fresh modules. */
 export async function select(exploration) {
   const { lab } = exploration;
   // All of them: one that rested may have been killed by what was found for another.
@@ -63,6 +62,9 @@ export async function select(exploration) {
     exploration.found.map((f) => f.program),
     ids,
   );
+  const before = inTurn([...exploration.entries].sort((a, b) => a.cost - b.cost), (e) => callsOf(e.program))
+    .slice(0, COMPANY)
+    .map((e) => e.program);
   const claimed = [...new Set(rows.flatMap((row) => row.kills))];
   const chosen = [];
   const done = new Set();
@@ -74,13 +76,14 @@ export async function select(exploration) {
     for (const row of inTiers(candidates)) {
       const small = await shrink(exploration, row);
       const confirm = async (p) =>
-        (await lab.order({ order: 'confirm', program: p, ids: claimed })) ?? { outcome: null, kills: [] };
+        (await lab.order({ order: 'confirm', program: p, ids: claimed, before })) ?? { outcome: null, kills: [], why: 'ends' };
       let result = await confirm(small.program);
       if (!row.kills.every((id) => result.kills.includes(id)) && small.program !== row.program) {
         const whole = await confirm(row.program);
         if (whole.kills.length > result.kills.length) [result, small.program] = [whole, row.program];
       }
       rows = rows.filter((other) => other.program !== row.program);
+      exploration.refuse(row.kills.filter((id) => !result.kills.includes(id)), result.why ?? 'used');
       if (!result.outcome || !result.kills.length) continue;
       for (const id of result.kills) done.add(id);
       chosen.push({
@@ -92,7 +95,7 @@ export async function select(exploration) {
       });
     }
   }
-  return { tests: cover(chosen), unconfirmed: claimed.filter((id) => !done.has(id)) };
+  return cover(chosen);
 }
 
 /** What a person would write covers all it can; only the rest is left to odd programs. */

@@ -8,86 +8,21 @@ import fs from 'node:fs';
 
 import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
-import { isPresentable } from './program.mjs';
+import { callsOf, isPresentable } from './program.mjs';
 import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
-import { Run, Unusable, asSeen, isThenable, settle } from './run.mjs';
+import { MOST_HITS, arm, disarm, meter, perform } from './runs.mjs';
 import { Noted, wayOf } from './noted.mjs';
 import { Cases, GLOBALS, anything } from './stands.mjs';
-import { RARER, WORLDS, Exited, enter, forget, hasLooked, install } from './world.mjs';
+import { RARER, WORLDS, forget, hasLooked, install } from './world.mjs';
 
-const MOST_HITS = 150_000; // visits to mutated places in one run of the original; more is taken for an endless loop
 const PLANTED = 'Stryker was here'; // no input that anybody would write
 const MORE_HITS = 5; // times as many as the original, and those below: what a mutant may take
 const TOGETHER_MS = 15; // of results in one message: a message costs as much as many a run
+const MOST_COMPANY = 24;
 const LEAST_HITS = 8000; // one without a cache works where the original looks up
 
 const clock = performance.now.bind(performance); // before it is held still
-const engine = (globalThis.__stryker__ ??= {});
-engine.mutantCoverage = { static: {}, perTest: {} };
-
-class Endless extends Error {}
-
-let hits = {}; // mutant id → visits, of the run that was last
-let hitCount = 0; // a few for each visit
-let hitLimit = 0;
-let work = 0; // visits in all runs of an order: what it cost, whatever the machine
-// The engine's own code asks at each visit which test runs. To count there is many times cheaper than to trap what it notes.
-Object.defineProperty(engine, 'currentTestId', {
-  get() {
-    if (++hitCount > hitLimit) throw new Endless();
-    return 'run';
-  },
-});
-
-// --- one run ---------------------------------------------------------------------------------------------------------
-
-function arm(mutant, world, limit) {
-  enter(world);
-  hits = {};
-  work += hitCount;
-  hitCount = 0;
-  hitLimit = limit;
-  engine.mutantCoverage.perTest.run = hits;
-  engine.activeMutant = mutant;
-  engine.hitCount = 0;
-  engine.hitLimit = limit;
-}
-
-function disarm() {
-  engine.activeMutant = undefined;
-  engine.hitLimit = undefined;
-}
-
-/** One run: { value, args, hits } or { error, at, hits } or { unusable, endless }. */
-async function perform(program, namespaces, mutant, world, limit) {
-  arm(mutant, world, limit);
-  const run = new Run(namespaces);
-  try {
-    const steps = run.perform(program);
-    let next = steps.next();
-    while (!next.done) {
-      let settled;
-      try {
-        settled = isThenable(next.value) ? await settle(next.value) : next.value;
-      } catch (error) {
-        next = steps.throw(error);
-        continue;
-      }
-      next = steps.next(settled);
-    }
-    return { value: asSeen(program, next.value), args: run.lastArgs, hits: hitCount };
-  } catch (error) {
-    if (error instanceof Endless || /^Stryker: Hit count limit/.test(error?.message))
-      return { unusable: 'endless', endless: true };
-    if (error instanceof Exited || error instanceof Unusable || error?.code === 'ERR_ACCESS_DENIED' || !run.inCode)
-      return { unusable: String(error?.message) };
-    return { error, at: run.at, hits: hitCount };
-  } finally {
-    disarm();
-  }
-}
-
 // --- the orders -----------------------------------------------------------------------------------------------------
 
 let loader;
@@ -98,6 +33,7 @@ let mutableShared;
 const noted = new Noted();
 let shared; // the instance that all runs use where modules keep no state
 let stateful = false;
+const company = new Map(); // what a program calls → the first such program: what other tests may have done before
 let statics = new Set(); // ids of mutants that act while a module loads
 const staticInstances = new Map();
 
@@ -139,15 +75,38 @@ async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, 
   );
 }
 
-async function isStable(program, outcome, fresh) {
+/**
+ * Why no test may assert `outcome`, which the original gives: 'moves' with clock, chance or zone; is 'rough', of the engine;
+ * of 'elsewhere', of the machine; 'leans' on what was called before; 'ends' there in another way. '' where it may.
+ */
+async function unsteady(program, outcome, fresh, before) {
   forget();
   for (const worlds of [WORLDS, RARER]) {
     for (const world of worlds) {
-      if (fails(outcome, await runOn(program, undefined, { world, fresh }))) return false;
+      const why = whyNot(outcome, await runOn(program, undefined, { world, fresh }));
+      if (why) return (await aspectOf(world, program, outcome, fresh)) ?? why;
     }
-    if (!hasLooked) return true;
+    if (!hasLooked) break;
   }
-  return true;
+  return fresh || stateful ? leaning(program, outcome, before) : '';
+}
+
+const whyNot = (outcome, run) => (run.unusable ? 'ends' : fails(outcome, run) ? 'moves' : '');
+
+/** What of a world it is, where one thing alone is enough. */
+async function aspectOf(world, program, outcome, fresh) {
+  for (const [aspect, is] of [['rough', 'isRough'], ['elsewhere', 'isElsewhere']]) {
+    const alone = { ...WORLDS[0], [is]: true };
+    if (world[is] && whyNot(outcome, await runOn(program, undefined, { world: alone, fresh }))) return aspect;
+  }
+  return null;
+}
+
+/** The tests of a project share its modules, in an order that nobody promises: what holds for the first call only is no pin. */
+async function leaning(program, outcome, before) {
+  const used = await load();
+  for (const other of [...before, program]) await perform(other, used, undefined, WORLDS[0], MOST_HITS);
+  return whyNot(outcome, await perform(program, used, undefined, WORLDS[0], MOST_HITS)) && 'leans';
 }
 
 async function start({ root, files, code, tracedCode, mutableCode, targets, staticIds, keepsState }) {
@@ -178,21 +137,21 @@ async function explore({ programs, alive, avoid, spared, careful, most }) {
     note(`${index} -`);
     const original = await runOn(program, undefined, { most });
     const outcome = judge(program, original);
-    const reached = Object.keys(hits).filter((id) => wanted.has(id));
+    const reached = Object.keys(meter.hits).filter((id) => wanted.has(id));
     const result = {
       outcome,
       reached,
-      way: wayOf(hits),
+      way: wayOf(meter.hits),
       kills: [],
       endless: [],
       watch: null,
-      unstable: false,
+      unstable: '',
       news: [],
       gaps: [],
-      hits: hitCount,
+      hits: meter.count,
       work: 0,
     };
-    work = 0; // the next run adds this one's
+    meter.work = 0; // the next run adds this one's
     if (asserts(outcome)) {
       note(`${index} +`);
       for (const id of new Set([...reached, ...alive.filter((id) => statics.has(id))])) {
@@ -203,8 +162,10 @@ async function explore({ programs, alive, avoid, spared, careful, most }) {
         if (fails(outcome, mutated)) result.kills.push(id);
         else result.watch ??= changedArgument(program, original, mutated);
       }
-      if (result.kills.length && !(await isStable(program, outcome, false))) result.unstable = true;
-      result.work = work + hitCount;
+      const calls = callsOf(program);
+      if (company.size < MOST_COMPANY && !company.has(calls)) company.set(calls, program);
+      if (result.kills.length) result.unstable = await unsteady(program, outcome, false, [...company.values()]);
+      result.work = meter.work + meter.count;
       await runTraced(program);
       [result.news, result.gaps] = [noted.news(), noted.gaps()];
     }
@@ -226,18 +187,22 @@ async function choose({ candidates, must, isLastResort, avoid }) {
     if (!isPresentable(outcome, isLastResort)) continue;
     let all = true;
     for (const id of must) all &&= fails(outcome, await runOn(program, id, { than: original }));
-    if (all && (await isStable(program, outcome, false))) return { index, outcome };
+    if (all && !(await unsteady(program, outcome, false, [...company.values()]))) return { index, outcome };
   }
   return { index: -1 };
 }
 
-/** In fresh modules: what the original gives in every world, which of `ids` fail in each; isBare: one throws what does not say from where. */
-async function confirm({ program, ids, avoid }) {
-  if (avoid.includes('0 -')) return { outcome: null, kills: [] };
+/**
+ * In fresh modules: what the original gives in every world, and after the programs `before`; which of `ids` fail in each
+ * world; isBare: one throws what does not say from where; why: as `unsteady` says it, where there is no outcome.
+ */
+async function confirm({ program, ids, before, avoid }) {
+  if (avoid.includes('0 -')) return { outcome: null, kills: [], why: 'ends' };
   note('0 -');
   const original = await runOn(program, undefined, { fresh: true });
   const outcome = judge(program, original);
-  if (!asserts(outcome) || !(await isStable(program, outcome, true))) return { outcome: null, kills: [] };
+  const why = asserts(outcome) ? await unsteady(program, outcome, true, before) : 'ends';
+  if (why) return { outcome: null, kills: [], why };
   const kills = [];
   let isBare = false;
   for (const id of ids) {
