@@ -130,6 +130,7 @@ ES_MODULES = {
     "src/read.js": set(),
     "src/quiet.js": set(),
     "src/codes.js": {"line.charCodeAt(depth) === WIDE => line.charCodeAt(depth) !== WIDE"},
+    "src/inherited.js": {'{ throw new Error(\'of no shape\'); } => {}', "'of no shape' => \"\""},
     "src/glass.js": {
         "{ ownKeys: () => 3 } => {}",
         "() => 3 => () => undefined",
@@ -144,6 +145,8 @@ ES_MODULES = {
 }
 COMMON_JS = {
     "src/required.cjs": {"i++ => i--"},
+    "src/older.cjs": set(),
+    "src/till.cjs": set(),
     "src/wrapped.cjs": {"typeof exports === 'object' => true"},
 }
 
@@ -213,6 +216,15 @@ def test_constructs_of_es_modules_and_typescript_are_reached(es_modules: Searche
 @AFTER_ONE_SEARCH
 def test_constructs_of_commonjs_and_umd_are_reached(common_js: Searched) -> None:
     holds(common_js)
+
+
+def test_what_a_method_does_to_its_object_is_looked_at(common_js: Searched) -> None:
+    assert any(re.search(r"\.add\(\d+\);\n  .*, \d+\)", test.code) for test in common_js.told("src/older.cjs"))
+    assert any("Object.assign({}, till, { total: " in test.code for test in common_js.told("src/till.cjs"))
+
+
+def test_what_a_class_inherits_is_called_on_those_that_are_exported(es_modules: Searched) -> None:
+    assert {"size", "around"} <= {word for t in es_modules.told("src/inherited.js") for word in re.findall(r"\w+", t.code)}
 
 
 @AFTER_ONE_SEARCH

@@ -13,6 +13,7 @@ import { reasonFor } from './closest.mjs';
 import { closedOnly } from './expressions.mjs';
 import { GivenUp, Laboratory } from './laboratory.mjs';
 import { IS_CODE, IS_TYPED, Modules, Untyped, packageNames, specifiers } from './modules.mjs';
+import { withPowers } from './power.mjs';
 import { fingerprint } from './program.mjs';
 import { Random } from './random.mjs';
 import { readTests } from './seeds.mjs';
@@ -99,7 +100,7 @@ function codesOf({ project, sources }) {
     const onDisk = project.onDisk(name);
     const noting = traced(project, name, text, places.length);
     places.push(...noting.places);
-    code[name] = project.loadable(name, onDisk);
+    code[name] = project.loadable(name, withPowers(project, onDisk));
     tracedCode[name] = project.loadable(name, noting.text);
     const isMutated = project.originals.has(name);
     mutableCode[name] = isMutated ? project.loadable(name, traced(project, name, onDisk).text) : tracedCode[name];

@@ -1,7 +1,7 @@
 /** Programs that do something more, less or in another order, or that look at something else in the end. */
 
 import { Likeness } from './likeness.mjs';
-import { call, create, isData, local, renamed, typeOf, variables } from './program.mjs';
+import { call, create, get, isData, local, renamed, typeOf, variables } from './program.mjs';
 import { sites } from './values.mjs';
 
 const MOST_STEPS = 9;
@@ -17,6 +17,7 @@ export class Sequences extends Likeness {
       if (shape.kind === 'value') observe(expr);
       else if (expr.k === 'get' || shape.kind === 'object') observe(typeOf(expr));
       if (shape.kind === 'function') for (let i = 0; i < 6; i++) observe(call(expr, this.someArgs(name, i)));
+      if (shape.kind === 'object') this.#changing(expr, shape, observe);
       if (shape.kind !== 'class') continue;
       const bind = name[0].toLowerCase() + name.slice(1);
       for (let i = 0; i < 3; i++) {
@@ -31,6 +32,23 @@ export class Sequences extends Likeness {
       }
     }
     return programs;
+  }
+
+  /** What the methods of an exported object do to it, seen on a copy. */
+  #changing(expr, shape, observe) {
+    const copy = this.copyOf(expr, shape);
+    if (!copy) return;
+    const made = { bind: 'copy', expr: copy.expr, wait: false };
+    const cls = this.classOf(copy.expr, { steps: [] });
+    const names = Object.entries(shape.members).filter(([, m]) => m.kind !== 'class');
+    this.made.set(cls.name, names.map(([name, m]) => ({ name, call: m.kind === 'function', isStatic: false, makesOne: false })));
+    for (const method of copy.methods) {
+      for (let i = 0; i < 3; i++) {
+        const act = call(get(local('copy'), method), this.someArgs(this.nameOf(get(expr, method)), i));
+        observe(act, [made]);
+        for (const field of copy.fields) observe(get(local('copy'), field), [made, { bind: null, expr: act, wait: false }]);
+      }
+    }
   }
 
   /** Arguments for a call: as the tests give them, the same but for one, or made up. */
@@ -91,7 +109,8 @@ export class Sequences extends Likeness {
   }
 
   #someUse(of, member, cls) {
-    const key = member.name ? `${cls.name}.${member.name}` : cls.name;
+    const own = member.name ? `${cls.name}.${member.name}` : cls.name;
+    const key = cls.of ? this.nameOf(get(cls.of, member.name)) : own;
     return this.use(of, member, () => this.someArgs(key, this.random.below(2)));
   }
 

@@ -67,13 +67,15 @@ const STRING_METHODS =
   /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
 const ARRAY_METHODS =
   /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
+const CHANGING = /^(push|pop|shift|unshift|splice|sort|reverse|fill|set|add|delete|clear)$/;
 const CODES = /^(charCodeAt|codePointAt)$/;
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
 
 /**
- * { numbers, strings, named, functions, classes, keys, kinds, wanted, types, groups, readsCodes } of all `sources` (file → text) together.
+ * { numbers, strings, named, functions, classes, parents, fields, keys, kinds, wanted, types, groups, readsCodes } of all `sources` (file → text) together.
  * named: name of a parameter, variable or key → literals compared with it. functions: name or Class.name → { params }.
- * keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default;
+ * parents: name of a class → that of the one it extends. fields: name of a function or of an object's method → those of `this`
+ * that it assigns. keys: name of a variable, parameter or field → the keys read from it. kinds: name → the kind of value of its default;
  * asked: name → those that `typeof` is compared with.
  * wanted: name of a list or set → the names of what is looked for in it. groups: texts that stand for each other: what one
  * pattern matches, the cases of one switch, the items of one list. readsCodes: are there codes of characters in it?
@@ -85,6 +87,8 @@ export function study(project, sources, declared = []) {
     named: new Map(),
     functions: new Map(),
     classes: new Map(),
+    parents: new Map(),
+    fields: new Map(),
     keys: new Map(),
     kinds: new Map(),
     asked: new Map(),
@@ -170,15 +174,29 @@ function collectFunctions(tree, knowledge) {
     if (node.type === 'ClassDeclaration' || node.type === 'ClassExpression') {
       const name = node.id?.name ?? (parent?.type === 'VariableDeclarator' ? parent.id.name : null);
       if (name) classes.set(name, membersOf(node));
+      if (name && node.superClass?.name) knowledge.parents.set(name, node.superClass.name);
     }
     if (!isFunction(node) && node.type !== 'TSDeclareFunction') continue;
     const owner = /^Class/.test(node.type) ? (ancestors.at(-2)?.id?.name ?? '') : '';
     const name = functionName(node, ancestors);
     if (!name) continue;
+    if (!owner && node.body) for (const field of assigned(node)) remember(knowledge.fields, name, field);
     const key = owner ? `${owner}.${name}` : name;
     const declared = functions.get(key)?.params ?? [];
     functions.set(key, { params: node.params.map((p, i) => merged(parameter(p, node, knowledge), declared[i])) });
   }
+}
+
+/** The fields of its own `this` that a function assigns. */
+function assigned(fn) {
+  const found = [];
+  for (const [node, ancestors] of nodes(fn.body)) {
+    const changed = node.type === 'CallExpression' && CHANGING.test(propertyName(node.callee) ?? '') ? node.callee.object : null;
+    const target = node.type === 'AssignmentExpression' ? node.left : node.type === 'UpdateExpression' ? node.argument : changed;
+    const isOwn = target?.object?.type === 'ThisExpression' && target.property.type === 'Identifier' && !target.computed;
+    if (isOwn && !ancestors.some((a) => isFunction(a) && a.type !== 'ArrowFunctionExpression')) found.push(propertyName(target));
+  }
+  return found;
 }
 
 /** What a declaration beside the source says of a parameter, where the source itself says nothing. */
@@ -308,4 +326,16 @@ function usage(name, fn) {
     .filter(([kind]) => kind !== 'any')
     .sort((a, b) => b[1] - a[1]);
   return { kind: best?.[0] ?? null, keys: [...keys] };
+}
+
+/** A text with edits { at, until, text, order } made in it; of those at one place the lower order comes first. */
+export function edited(source, edits) {
+  edits.sort((a, b) => a.at - b.at || a.order - b.order);
+  let result = '';
+  let from = 0;
+  for (const { at, until, text } of edits) {
+    result += source.slice(from, at) + text;
+    from = until;
+  }
+  return result + source.slice(from);
 }

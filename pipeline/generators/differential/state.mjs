@@ -24,6 +24,7 @@ export function keepsState(program) {
     const target = written(node);
     let root = target;
     while (/MemberExpression$/.test(root?.type)) root = root.object;
+    if (root?.type === 'ThisExpression' && isOfObject(ancestors, moduleBody(program))) return true;
     if (!kept.has(root?.name) || isShadowed(root.name, ancestors)) continue;
     if (root === target || isMade(root.name)) return true;
   }
@@ -55,6 +56,19 @@ function isShadowed(name, ancestors) {
       (a.params.some((p) => (p.left ?? p).name === name) ||
         [...nodes(a.body)].some(([n]) => n.type === 'VariableDeclarator' && n.id.name === name)),
   );
+}
+
+/** Is `this`, where these are around it, an object of the module, and none that is made later on? */
+function isOfObject(ancestors, body) {
+  const at = ancestors.findLastIndex((a) => isFunction(a) && a.type !== 'ArrowFunctionExpression');
+  if (at < 0 || ancestors.slice(0, at).some((a) => isFunction(a) && a.body.body !== body)) return false;
+  const [method, parent] = [ancestors[at], ancestors[at - 1]];
+  if (method.type === 'ObjectMethod' || parent.type === 'ObjectProperty') {
+    const literal = ancestors.findLastIndex((a, i) => i < at && a.type === 'ObjectExpression');
+    return propertyName(ancestors[literal - 1]?.left ?? {}) !== 'prototype';
+  }
+  const [name, of] = parent.type === 'AssignmentExpression' && parent.left.object ? [propertyName(parent.left), parent.left.object] : [];
+  return Boolean(name) && !/^[A-Z]/.test(name) && propertyName(of) !== 'prototype' && name !== 'exports';
 }
 
 /** What a node writes to, where it writes. */

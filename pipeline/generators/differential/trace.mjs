@@ -3,7 +3,7 @@
  * that are there.
  */
 
-import { isFunction, literalOf, nameOf, nodes, propertyName } from './source.mjs';
+import { edited, isFunction, literalOf, nameOf, nodes, propertyName } from './source.mjs';
 
 const COMPARISONS = new Set(['===', '!==', '==', '!=', '<', '<=', '>', '>=']);
 const SOUGHT = /^(includes|indexOf|lastIndexOf|has|get|startsWith|endsWith)$/;
@@ -66,14 +66,7 @@ export function traced(project, file, text, first = 0) {
       edits.push({ at, until: at, text: ')', order: 0 });
     }
   }
-  edits.sort((a, b) => a.at - b.at || a.order - b.order);
-  let result = '';
-  let from = 0;
-  for (const edit of edits) {
-    result += text.slice(from, edit.at) + edit.text;
-    from = edit.until;
-  }
-  return { text: result + text.slice(from), places };
+  return { text: edited(text, edits), places };
 }
 
 const sideOf = (node) => (literalOf(node) === undefined ? (nameOf(node) ?? '') : null); // null: nothing moves it

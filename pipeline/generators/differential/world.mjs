@@ -51,6 +51,8 @@ let state = 0;
 let ticks = 0;
 let isRough = false; // are results of Math that the language leaves to the engine one step off?
 
+export const RAISED = '__raised__'; // a global function that a loaded module has for **: (base, exponent) → power
+export const RAISED_AT = '__raisedAt__'; // and for **=: (object, key, exponent) → power
 const APPROXIMATE = (
   'acos acosh asin asinh atan atan2 atanh cbrt cos cosh exp expm1 hypot log log10 log1p log2 pow sin sinh tan tanh'
 ).split(' ');
@@ -67,6 +69,12 @@ const OWN = {
   version: 'v98.7.6',
   versions: { node: '98.7.6', v8: '98.7' },
 }; // of the process, elsewhere
+
+const ROUGH = 1 + 8 * Number.EPSILON; // in the last bits, and in more than what is added next rounds off
+
+/** A whole number is what every engine gives, as long as its last bit is a whole; another may differ in its last bits. */
+const approximate = (value) =>
+  isRough && typeof value === 'number' && !Number.isSafeInteger(value) ? value * ROUGH : value;
 
 export function enter({ now: time, seed, zone, chance: fixed, isRough: rough = false, isElsewhere: elsewhere = false }) {
   isRough = rough;
@@ -113,12 +121,10 @@ export function install() {
   Math.random = random;
   for (const name of APPROXIMATE) {
     const exact = Math[name];
-    // A whole number is what every engine gives, as long as its last bit is a whole; another may differ in its last bit.
-    Math[name] = (...args) => {
-      const value = exact(...args);
-      return isRough && !Number.isSafeInteger(value) ? value * (1 + Number.EPSILON) : value;
-    };
+    Math[name] = (...args) => approximate(exact(...args));
   }
+  globalThis[RAISED] = (a, b) => approximate(a ** b);
+  globalThis[RAISED_AT] = (object, key, b) => (object[key] = approximate(object[key] ** b));
   performance.now = () => ticks++;
   process.hrtime = Object.assign(() => [ticks++, 0], { bigint: () => BigInt(ticks++) });
   process.uptime = () => ticks++;

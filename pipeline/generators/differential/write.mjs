@@ -147,7 +147,7 @@ export class Writer {
     if (observe.k === 'call' || observe.k === 'new') return this.#callSubject(observe, program);
     if (observe.k === 'get') {
       const cls = this.variations.classOf(observe.of, program);
-      const of = observe.of.k === 'call' ? this.#nameOf(observe.of, program) : (cls?.name ?? 'result');
+      const of = observe.of.k === 'call' ? this.#nameOf(observe.of, program) : (this.#className(cls) ?? 'result');
       const inner =
         observe.of.k === 'call'
           ? this.#callSubject(observe.of, program).condition
@@ -163,11 +163,15 @@ export class Writer {
     if (this.#isTakenApart(fn)) return fn.name;
     if (fn.k === 'get') {
       const cls = this.variations.classOf(fn.of, program);
-      return `${cls?.name ?? (fn.of.k === 'export' ? this.#exportName(fn.of) : (fn.of.name ?? 'result'))}.${fn.name}`;
+      return `${this.#className(cls) ?? (fn.of.k === 'export' ? this.#exportName(fn.of) : (fn.of.name ?? 'result'))}.${fn.name}`;
     }
     const maker = fn.k === 'var' ? this.variations.makerOf(fn, program) : null;
     if (maker) return `${maker}()`;
     return fn.k === 'export' ? this.#exportName(fn) : (fn.name ?? 'it');
+  }
+
+  #className(cls) {
+    return cls?.of ? this.#flat(cls.of) : cls?.name;
   }
 
   #exportName({ file, name }) {
