@@ -227,6 +227,11 @@ def test_what_a_class_inherits_is_called_on_those_that_are_exported(es_modules: 
     assert {"size", "around"} <= {word for t in es_modules.told("src/inherited.js") for word in re.findall(r"\w+", t.code)}
 
 
+def test_a_file_of_commonjs_is_strict_where_those_beside_it_are(common_js: Searched, es_modules: Searched) -> None:
+    assert all(test.imports[0] == "'use strict';" for test in common_js.reply.tests)
+    assert not any("strict'" in line.split("from")[0] for test in es_modules.reply.tests for line in test.imports)
+
+
 @AFTER_ONE_SEARCH
 def test_modules_are_named_as_the_existing_tests_name_them(es_modules: Searched, common_js: Searched) -> None:
     lines = {line for done in (es_modules, common_js) for test in done.reply.tests for line in test.imports}

@@ -70,6 +70,16 @@ def test_what_a_file_imports_is_not_imported_twice(there: str, wanted: str, afte
     assert text.startswith(f"{after}\n\nconst s =\n  'foo'\n\n{MARK}")
 
 
+def test_a_new_file_begins_as_strictly_as_its_neighbours_and_one_that_is_there_stays_as_it_is() -> None:
+    required = "const a = require('a');"
+    one, two = test_of("one", "'use strict';", required), test_of("two", "'use strict';")
+    text = SUITE.add("", [one, two])
+    assert text.startswith(f"'use strict';\n\n{required}\n\n{MARK}") and text.count("use strict") == 1
+    assert text == SUITE.add(SUITE.add("", [one]), [two])
+    assert SUITE.add(f"{required}\n", [two]).startswith(f"{required}\n\n{MARK}")
+    assert SUITE.remove(SUITE.remove(text, "one"), "two").strip() == f"'use strict';\n\n{required}"
+
+
 def test_an_import_in_a_string_or_a_comment_is_none() -> None:
     own = "import { a } from 'a';\nconst code = `\nimport { b } from 'b';\n`;\n/*\nimport { c } from 'c';\n*/\n"
     text = SUITE.add(own, [test_of("one", "import { b } from 'b';", "import { c } from 'c';")])

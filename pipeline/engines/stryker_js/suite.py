@@ -181,6 +181,8 @@ def _importing(text: str, statement: str, newline: str) -> str:
     """The text with what an import statement imports; a name that it imports already, from wherever, it keeps."""
     present = _imports(text)
     taken = {name for m in present for name, _ in _names(m["what"])}
+    if _DIRECTIVE.fullmatch(statement):  # of a file that is there, its authors have said how strict it is
+        return text or statement + newline
     new = _IMPORT.fullmatch(statement) or _REQUIRE.fullmatch(statement)
     wanted = _names(new["what"]) if new else []
     missing = [part for name, part in wanted if name not in taken]

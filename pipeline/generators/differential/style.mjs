@@ -17,7 +17,7 @@ const GIVEN = { tape: 'tape' };
  *   call, isArrow, param          the name of the function that makes a test, how its function is written, its parameter
  *   library                       'assert' | 'expect' | 'chai' | 'chai-assert' | 'tape'
  *   name, strict                  what that is called in a test; whether assert's plain names are the strict ones
- *   imports                       the statements that a file of its own needs for all of that
+ *   imports                       the statements that a file of its own needs for all of that, and 'use strict' if the tests have it
  *   names                         what these bring in
  */
 export function styleOf(program, source, format) {
@@ -34,7 +34,9 @@ export function styleOf(program, source, format) {
   const param = GIVEN[runner] ? (mostly(fns.map((fn) => fn.params[0]?.name).filter(Boolean)) ?? 't') : null;
   const asserted = libraryOf(fns, bound, runner, param);
   const write = (local, { module, name }) => statement({ ...layout, syntax }, local, module, name);
+  const directive = program.directives?.find(({ value }) => value.value === 'use strict');
   const imports = [
+    ...(syntax === 'require' && directive ? [source.slice(directive.start, directive.end)] : []),
     ...(maker ? [write(call, maker)] : []),
     ...(asserted.from ? [own(program, source, asserted.name) ?? write(asserted.name, asserted.from)] : []),
   ];
