@@ -443,6 +443,19 @@ def test_what_differs_between_runs_of_the_original_is_never_asserted(laboratory:
     assert {missed.key for missed in reply.missed} == {mutant.key for mutant in lab.mutants}
 
 
+def test_what_another_engine_or_machine_would_give_is_never_asserted_and_is_told_as_such(laboratory: Open) -> None:
+    lab = laboratory("foreign")
+    reply = lab.search()
+    assert reply.tests == ()
+    lines = {m.key: m.line for m in lab.mutants}
+    told: dict[str, set[int]] = {}
+    for missed in reply.missed:
+        for why in ("leaves to the engine", "another machine"):
+            if missed.reason == "unpinned" and why in missed.detail:
+                told.setdefault(why, set()).add(lines[missed.key])
+    assert told == {"leaves to the engine": {4, 5, 6, 8, 12}, "another machine": {10, 11, 13}}
+
+
 def test_a_mutant_that_never_ends_costs_itself_and_not_the_file(laboratory: Open) -> None:
     lab = laboratory("loops")
     reply = lab.search()

@@ -8,12 +8,12 @@ const MANY = 200; // programs that reached a mutant without telling: it may be e
 
 const NO_PIN = {
   moves: 'results that change between runs of the original',
-  rough: 'digits that the language leaves to the engine',
+  rough: 'what the language leaves to the engine, as last digits and dates in words',
   elsewhere: 'what is another on another machine',
   leans: 'results that are others once other tests have called the module',
   ends: 'runs that do not end as a test can say',
   used: 'runs in modules that others had used before',
-  words: 'NaN, or an error in the words of the engine',
+  words: 'what only a wrong input gives, as NaN and errors of the engine',
 };
 
 /** { reason, detail } of one mutant. Asks the worker what the cheapest programs that reach it compare there. */

@@ -5,11 +5,16 @@
 
 import fs from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
+import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import vm from 'node:vm';
 
+import { paths } from './world.mjs';
+
 const foreign = new Map(); // url → namespace: packages and built-ins are shared by all instances of all loaders
+
+const OURS = { os, path: paths }; // what differs from world to world
 
 export class Loader {
   #root;
@@ -124,7 +129,7 @@ export class Loader {
         const own = this.#instead(specifier, file, { default: exports });
         return own ? own.default : exports;
       }
-      const stand = this.#instead(specifier, file);
+      const stand = this.#instead(specifier, file) ?? OURS[specifier.replace(/^node:/, '')];
       return stand ? (stand.default ?? stand) : real(specifier);
     };
     Object.assign(require, { resolve: real.resolve, cache: {}, main: undefined });
@@ -154,7 +159,8 @@ export class Loader {
       const json = url.endsWith('.json');
       foreign.set(url, json ? { default: JSON.parse(fs.readFileSync(fileURLToPath(url), 'utf8')) } : await import(url));
     }
-    return this.#wrap(url, foreign.get(url), made);
+    const own = OURS[url.replace(/^node:/, '')]; // whose constants are others elsewhere
+    return this.#wrap(url, own ? { ...foreign.get(url), ...own, default: own } : foreign.get(url), made);
   }
 }
 

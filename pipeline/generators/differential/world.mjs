@@ -7,6 +7,7 @@
 
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
+import path from 'node:path';
 
 export const WORLDS = [
   { now: Date.UTC(2024, 4, 15, 10, 20, 30, 456), seed: 1, zone: 'UTC' },
@@ -49,7 +50,9 @@ let chance; // what all random numbers are
 let isElsewhere = false; // on another machine?
 let state = 0;
 let ticks = 0;
-let isRough = false; // are results of Math that the language leaves to the engine one step off?
+let isRough = false; // is this another engine: what the language leaves to it comes out otherwise?
+const variables = process.env;
+const given = new Set(); // names of those that the code has set itself
 
 export const RAISED = '__raised__'; // a global function that a loaded module has for **: (base, exponent) → power
 export const RAISED_AT = '__raisedAt__'; // and for **=: (object, key, exponent) → power
@@ -83,7 +86,7 @@ export function enter({ now: time, seed, zone, chance: fixed, isRough: rough = f
   now = time;
   state = seed;
   ticks = seed * 1000;
-  if (process.env.TZ !== zone) process.env.TZ = zone;
+  if (variables.TZ !== zone) variables.TZ = zone;
 }
 
 function time() {
@@ -107,15 +110,57 @@ function random() {
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
 }
 
+// Texts that every engine has to read: https://tc39.es/ecma262/#sec-date.parse
+const DATE_TEXT =
+  /^([+-]\d{6}|\d{4})(-\d\d){0,2}(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$|^[A-Z][a-z]{2},? [A-Z\d][a-z\d]+ [A-Z\d][a-z\d]+ \d{4,} \d\d:\d\d:\d\d GMT/;
+const isRead = (text) => !isRough || typeof text !== 'string' || DATE_TEXT.test(text);
+
+/** The variables of the environment, each another elsewhere, but for what the code has set itself. */
+const environment = new Proxy(variables, {
+  get: (target, name) => {
+    const here = target[name];
+    const isOther = isElsewhere && typeof name === 'string' && name !== 'TZ' && !given.has(name);
+    return isOther && name !== 'toJSON' ? `${here ?? 'set'}-other` : here;
+  },
+  has: (target, name) => name in target || (isElsewhere && !given.has(name)),
+  set: (target, name, value) => {
+    given.add(name);
+    target[name] = value;
+    return true;
+  },
+  deleteProperty: (target, name) => {
+    given.add(name);
+    return delete target[name];
+  },
+  defineProperty: (target, name, descriptor) => {
+    given.add(name);
+    return Reflect.defineProperty(target, name, descriptor);
+  },
+});
+
+/** Has a constant of a module of Node.js another value elsewhere. */
+function vary(module, name, there) {
+  const here = module[name];
+  Object.defineProperty(module, name, { get: () => (isElsewhere ? there : here), configurable: true, enumerable: true });
+}
+
+/** node:path, whose own object is frozen in a process of few permissions. `path.posix` is that everywhere. */
+export const paths = { ...path };
+for (const name of ['sep', 'delimiter']) vary(paths, name, path.win32[name]);
+for (const name of ['join', 'normalize', 'relative', 'resolve'])
+  paths[name] = (...args) => (isElsewhere ? path.win32 : path)[name](...args);
+
 export function install() {
   const RealDate = Date;
+  const parse = (text) => (time(), isRead(text) ? RealDate.parse(text) : NaN);
   globalThis.Date = new Proxy(RealDate, {
     apply: () => new RealDate(time()).toString(),
     construct: (target, args, newTarget) => {
       const moment = time(); // of one that is given the zone may matter
-      return Reflect.construct(target, args.length ? args : [moment], newTarget === globalThis.Date ? target : newTarget);
+      const read = args.length !== 1 || isRead(args[0]) ? args : [NaN];
+      return Reflect.construct(target, args.length ? read : [moment], newTarget === globalThis.Date ? target : newTarget);
     },
-    get: (target, key) => (key === 'now' ? time : Reflect.get(target, key)),
+    get: (target, key) => (key === 'now' ? time : key === 'parse' ? parse : Reflect.get(target, key)),
   });
   RealDate.prototype.constructor = globalThis.Date;
   Math.random = random;
@@ -132,10 +177,9 @@ export function install() {
     throw new Exited('the code under test ends the process');
   };
   Object.assign(process, { exit: leave, abort: leave, reallyExit: leave, kill: leave });
-  for (const [name, there] of Object.entries(OWN)) {
-    const here = process[name];
-    Object.defineProperty(process, name, { get: () => (isElsewhere ? there : here), configurable: true, enumerable: true });
-  }
+  for (const [name, there] of Object.entries(OWN)) vary(process, name, there);
+  process.env = environment;
+  vary(os, 'EOL', '\r\n');
   const cwd = process.cwd();
   process.cwd = () => (isElsewhere ? '/proc/self/cwd' : cwd); // the same folder under another name
   for (const name of MACHINE) {

@@ -15,9 +15,3 @@ export const machine = () => `${process.version} ${process.platform} ${cpus().le
 export const since = (n) => `${loaded + n}`;
 export const rarely = () => (Math.random() < 0.01 ? 'won' : 'lost');
 export const grown = (n) => Math.exp((Math.abs(n) % 50) + 45);
-export const root = (n) => (Math.abs(n) + 2) ** 0.3;
-export const raised = (n) => {
-  let value = Math.abs(n) + 2;
-  value **= 0.3;
-  return value + 1;
-};

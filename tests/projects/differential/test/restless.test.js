@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { curve, elapsed, localHour, nextId, raised, root, shuffledSum, stamp } from '../src/restless.js';
+import { curve, elapsed, localHour, nextId, shuffledSum, stamp } from '../src/restless.js';
 
 describe('restless', () => {
   it('makes ids', () => assert.ok(nextId('a')));
@@ -7,7 +7,5 @@ describe('restless', () => {
   it('adds', () => assert.ok(shuffledSum(1)));
   it('tells the hour', () => assert.ok(localHour(1)));
   it('bends', () => assert.ok(curve(1)));
-  it('takes a root', () => assert.ok(root(1)));
-  it('raises', () => assert.ok(raised(1)));
   it('measures', () => assert.ok(elapsed(1)));
 });
