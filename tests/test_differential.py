@@ -503,6 +503,17 @@ def test_equal_seeds_give_equal_replies(laboratory: Open) -> None:
     assert (first.tests, first.missed) == (second.tests, second.missed)
 
 
+def test_what_no_reader_would_miss_is_in_titles_and_arguments(laboratory: Open) -> None:
+    lab = laboratory("cart")
+    reply = lab.search()
+    lab.prove(reply)
+    assert lab.missed(reply) == {"this.#total > 10 => this.#total >= 10"}
+    for test in reply.tests:
+        assert test.title.count("add(") == test.code.split("assert.")[0].count(".add("), test.code
+        assert not re.search(r"(quarter|isLate)\((?!new Date\(.)", test.code.split("assert.")[1])
+    assert any(re.search(r"greeted\((\['hello \w+'\]|new String)", test.code) for test in reply.tests)
+
+
 def test_titles_are_unique_and_say_the_behaviour(laboratory: Open) -> None:
     lab = laboratory("account")
     (lab.root / "test/account.mutants.test.js").write_text("it('Account.balance is 0', () => {});\n")

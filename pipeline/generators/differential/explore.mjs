@@ -19,6 +19,8 @@ const SOLVED = 8; // programs that get the strings of one pattern
 const TIRED = 150; // programs that reach a mutant before it rests
 const LEAST = 0.2; // of the batches, for one that thousands reach
 const ASKED_MS = 50;
+const CHECKED = 4; // programs that give what a mutated check of a type is for
+const TYPE_CHECK = /\btypeof\b|\binstanceof\b|\bisArray\b/;
 
 export class Exploration extends Learned {
   #seen = new Set();
@@ -101,7 +103,10 @@ export class Exploration extends Learned {
       (a, b) => this.variations.cost(a.program) - this.variations.cost(b.program),
     ))
       this.note(program, kills, false);
-    for (const entry of [...this.entries].sort((a, b) => a.cost - b.cost).slice(0, 40)) {
+    const sorted = [...this.entries].sort((a, b) => a.cost - b.cost);
+    const asked = [...this.alive].filter((id) => TYPE_CHECK.test(this.mutants.get(id).original));
+    const there = asked.flatMap((id) => sorted.filter((e) => e.reached.includes(id)).slice(0, CHECKED));
+    for (const entry of new Set([...there, ...sorted.slice(0, 40)])) {
       if (this.late) break;
       if (entry.reached.some((id) => this.alive.has(id) && !this.poorly.has(id)))
         await this.#run([...this.variations.hollow(entry.program), ...this.variations.nonsense(entry.program)]);

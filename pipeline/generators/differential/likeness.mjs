@@ -69,6 +69,7 @@ export class Likeness extends Values {
     for (const { expr, name } of sites(program, this)) {
       if (this.knowledge.isTyped && this.isNonsense(expr, name)) return true; // a compiler would refuse the test
       if ((expr.k === 'call' || expr.k === 'new') && expr.args.length < this.#fewest(expr, program)) return true;
+      if (name !== null && isOddDate(expr) && !this.likely.get(name)?.has(identity(expr))) return true;
       if (!isData(expr) || name === null) continue;
       const kinds = this.#kindsOf(name);
       const isHollow = expr.k === 'lit' && (expr.v === null || expr.v === undefined);
@@ -98,4 +99,12 @@ export class Likeness extends Values {
     }
     return true;
   }
+}
+
+const DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{3})?)?(Z|[+-]\d\d:\d\d)?)?$/;
+
+/** Is it a date of a text that nobody writes, though an engine may read it? */
+function isOddDate({ k, cls, args }) {
+  const text = k === 'new' && cls.name === 'Date' && args.length === 1 ? args[0].v : undefined;
+  return typeof text === 'string' && !DATE.test(text) && !Number.isNaN(Date.parse(text));
 }

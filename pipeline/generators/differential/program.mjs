@@ -87,6 +87,10 @@ export function exportsOf(program) {
 export const callsOf = (program) =>
   [...walkProgram(program)].map((e) => (e.k === 'export' || e.k === 'get' ? e.name : '')).join(' ');
 
+/** Is there a `new Date()` in a program itself? */
+export const asksClock = (program) =>
+  [...walkProgram(program)].some((e) => e.k === 'new' && e.cls.name === 'Date' && !e.args.length);
+
 export const isData = (expr) => expr.k === 'lit' || expr.k === 'list' || expr.k === 'record' || expr.k === 'code';
 
 /** The value itself, where an expr is plain data without code; else undefined. */

@@ -67,6 +67,7 @@ const STRING_METHODS =
   /^(toLowerCase|toUpperCase|trim|trimStart|trimEnd|split|replace|replaceAll|charAt|charCodeAt|codePointAt|normalize|startsWith|endsWith|padStart|padEnd|match|matchAll|substring|substr|repeat|search|localeCompare)$/;
 const ARRAY_METHODS =
   /^(map|filter|reduce|reduceRight|push|pop|shift|unshift|forEach|some|every|find|findIndex|sort|join|flat|flatMap|fill|splice|reverse)$/;
+const DATE_METHODS = /^([gs]et(UTC)?(FullYear|Month|Date|Day|Hours|Minutes|Seconds|Milliseconds|Time)|toISOString|getTimezoneOffset)$/;
 const CHANGING = /^(push|pop|shift|unshift|splice|sort|reverse|fill|set|add|delete|clear)$/;
 const CODES = /^(charCodeAt|codePointAt)$/;
 const EITHER_METHODS = /^(length|slice|includes|indexOf|lastIndexOf|concat|at)$/;
@@ -312,6 +313,7 @@ function usage(name, fn) {
       else if (ARRAY_METHODS.test(member)) vote('list', 2);
       else if (EITHER_METHODS.test(member)) (vote('string'), vote('list'));
       else if (/^(toFixed|toPrecision)$/.test(member)) vote('number', 2);
+      else if (DATE_METHODS.test(member)) vote('date', 2);
       else (vote('record'), keys.add(member));
     } else if (parent?.type === 'BinaryExpression') {
       const other = literalOf(parent.left === node ? parent.right : parent.left);

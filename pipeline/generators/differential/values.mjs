@@ -15,6 +15,7 @@ import {
   list,
   local,
   record,
+  variables,
   walkProgram,
 } from './program.mjs';
 import { nearStrings, reshaped } from './strings.mjs';
@@ -79,7 +80,8 @@ export class Values extends Callees {
 
   #learn(program) {
     for (const { expr, name } of sites(program, this)) {
-      if (!isData(expr) || name === null) continue;
+      const isMade = expr.k === 'new' && expr.cls.k === 'global' && !variables(expr).length; // such as a date
+      if (!(isData(expr) || isMade) || name === null) continue;
       this.#pool(name).set(identity(expr), expr);
       this.#pool(name, this.likely).set(identity(expr), expr);
       if (expr.k === 'lit') this.seen.set(identity(expr), expr);
@@ -274,6 +276,7 @@ export class Values extends Callees {
 
   #kindOfKey(key) {
     const [seen] = this.#seenUnder(key);
+    if (seen?.k === 'new') return seen.cls.name.toLowerCase();
     if (seen) return seen.k === 'code' ? 'function' : kindOf(seen);
     const asked = [...(this.knowledge.asked.get(key) ?? [])];
     return this.knowledge.kinds.get(key) ?? (asked.length ? this.random.pick(asked) : null);

@@ -1,9 +1,12 @@
 /** Programs near a program: one place of it changed, or a few. */
 
-import { identity, isData, list, lit, record, variables } from './program.mjs';
+import { create, global, identity, isData, list, lit, record, variables } from './program.mjs';
 import { Sequences } from './sequences.mjs';
 import { partsOf } from './strings.mjs';
 import { NONSENSE, kindOf, sites } from './values.mjs';
+
+/** What reads as a text and is none. */
+const asTexts = (text) => [list([text]), create(global('String'), [text])];
 
 const SOME = 4; // values for what no test gives
 
@@ -123,12 +126,12 @@ export class Variations extends Sequences {
     return changed;
   }
 
-  /** Arguments left out, the fewest first, empty objects and lists, and a list of one that is taken for the one. */
+  /** Arguments left out, the fewest first, empty objects and lists, and what is taken for a text. */
   hollow(program) {
     return sites(program, this).flatMap(({ expr, put }) => {
       if (expr.k === 'record' || expr.k === 'list') return [put(expr.k === 'list' ? list([]) : record([]))];
       // Where a module keeps what it was given, a list that reads as its one item would be taken for it later on.
-      if (expr.k === 'lit' && typeof expr.v === 'string') return this.knowledge.keepsState ? [] : [put(list([expr]))];
+      if (expr.k === 'lit' && typeof expr.v === 'string') return this.knowledge.keepsState ? [] : asTexts(expr).map(put);
       if (expr.k !== 'call' && expr.k !== 'new') return [];
       return expr.args.map((_, i) => put({ ...expr, args: expr.args.slice(0, expr.args.length - 1 - i) }));
     });

@@ -8,7 +8,7 @@ import fs from 'node:fs';
 
 import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
-import { callsOf, isPresentable } from './program.mjs';
+import { asksClock, callsOf, isPresentable } from './program.mjs';
 import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
 import { MOST_HITS, arm, disarm, meter, perform } from './runs.mjs';
@@ -80,6 +80,7 @@ async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, 
  * of 'elsewhere', of the machine; 'leans' on what was called before; 'ends' there in another way. '' where it may.
  */
 async function unsteady(program, outcome, fresh, before) {
+  if (asksClock(program)) return 'moves'; // it stands still here: two looks at it give one time
   forget();
   for (const worlds of [WORLDS, RARER]) {
     for (const world of worlds) {

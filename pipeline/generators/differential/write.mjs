@@ -182,7 +182,7 @@ export class Writer {
     const params = this.variations.params(this.variations.calleeKey(expr, program));
     return {
       name: this.#nameOf(expr, program),
-      condition: (detail) => this.#arguments(expr.args, params, detail) + this.#history(program, detail),
+      condition: (detail) => this.#arguments(expr.args, params, detail) + this.#history(program, detail, chainOf(expr.fn?.of)),
     };
   }
 
@@ -214,11 +214,13 @@ export class Writer {
     return null;
   }
 
-  #history(program, detail) {
-    const acts = program.steps
-      .filter((s) => !s.bind)
-      .map((s) => s.expr)
-      .filter((e) => e.k === 'call');
+  /** What was done before; chain: the calls that gave what the last one is called on. */
+  #history(program, detail, chain = []) {
+    const done = program.steps.flatMap(({ bind, expr }) => {
+      const calls = chainOf(expr);
+      return calls.length || bind || expr.k !== 'call' ? calls : [expr];
+    });
+    const acts = [...done, ...chain];
     if (!acts.length) return '';
     const told = acts.map((e) => {
       const name = e.fn.name ?? 'it';
@@ -252,6 +254,12 @@ export class Writer {
   #flat(expr) {
     return print(expr, { column: -Infinity, mark: this.style.mark, names: (e) => this.#exportName(e) });
   }
+}
+
+/** The calls that were made on what is there or on what a call before gave, the first first: not the one that makes it. */
+function chainOf(expr) {
+  if (expr?.k !== 'call' || expr.fn.k !== 'get' || !/^(call|new|var)$/.test(expr.fn.of.k)) return [];
+  return [...chainOf(expr.fn.of), expr];
 }
 
 /** Is an expr `Object.assign([...], { ... })`, for a list that has properties too? */
