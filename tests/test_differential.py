@@ -130,7 +130,7 @@ ES_MODULES = {
     "src/read.js": set(),
     "src/quiet.js": set(),
     "src/codes.js": {"line.charCodeAt(depth) === WIDE => line.charCodeAt(depth) !== WIDE"},
-    "src/inherited.js": {'{ throw new Error(\'of no shape\'); } => {}', "'of no shape' => \"\""},
+    "src/inherited.js": {"{ throw new Error('of no shape'); } => {}", "'of no shape' => \"\""},
     "src/glass.js": {
         "{ ownKeys: () => 3 } => {}",
         "() => 3 => () => undefined",
@@ -224,7 +224,9 @@ def test_what_a_method_does_to_its_object_is_looked_at(common_js: Searched) -> N
 
 
 def test_what_a_class_inherits_is_called_on_those_that_are_exported(es_modules: Searched) -> None:
-    assert {"size", "around"} <= {word for t in es_modules.told("src/inherited.js") for word in re.findall(r"\w+", t.code)}
+    assert {"size", "around"} <= {
+        word for t in es_modules.told("src/inherited.js") for word in re.findall(r"\w+", t.code)
+    }
 
 
 def test_a_file_of_commonjs_is_strict_where_those_beside_it_are(common_js: Searched, es_modules: Searched) -> None:

@@ -193,5 +193,6 @@ function smallerData(expr) {
   const plainer = [...s].flatMap((c, i) =>
     /[a-z0-9 ]/.test(c) ? [] : [s.slice(0, i) + (/[A-Z]/.test(c) ? c.toLowerCase() : 'a') + s.slice(i + 1)],
   );
-  return ['', 'a', ...cuts.slice(0, 60), ...plainer.slice(0, 20)].map(lit);
+  const days = /^\d{4}-\d\d-\d\dT/.test(s) ? [s.slice(0, 10)] : [];
+  return ['', 'a', ...days, ...cuts.slice(0, 60), ...plainer.slice(0, 20)].map(lit);
 }
