@@ -41,11 +41,11 @@ export class Loader {
     return pathToFileURL(path.join(this.#root, file)).href;
   }
 
-  /** A fresh instance of the whole project: file → namespace. Throws what a module throws as it loads. */
-  async instance() {
+  /** A fresh instance of some files, or of the whole project: file → namespace. Throws what a module throws as it loads. */
+  async instance(files = this.#files) {
     const made = { modules: new Map(), commonJs: new Map() };
     const namespaces = {};
-    for (const file of this.#files) {
+    for (const file of files) {
       if (file in this.#code) namespaces[file] = await this.load(file, made);
     }
     return namespaces;

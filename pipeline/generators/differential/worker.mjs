@@ -8,7 +8,7 @@ import fs from 'node:fs';
 
 import { asserts, changedArgument, fails, judge } from './judge.mjs';
 import { Loader } from './loader.mjs';
-import { asksClock, callsOf, isPresentable } from './program.mjs';
+import { asksClock, callsOf, exportsOf, isPresentable } from './program.mjs';
 import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
 import { MOST_HITS, arm, disarm, meter, perform } from './runs.mjs';
@@ -41,19 +41,20 @@ function note(text) {
   fs.writeSync(3, `${text}\n`);
 }
 
-async function load(mutant, world = WORLDS[0]) {
+/** files: those that are needed; without them, all. */
+async function load(mutant, world = WORLDS[0], files = undefined) {
   arm(mutant, world, MOST_HITS);
   try {
-    return await loader.instance();
+    return await loader.instance(files);
   } finally {
     disarm();
   }
 }
 
-/** The modules for one run with `mutant`; null where they don't load with it. */
-async function namespacesFor(mutant, fresh, world) {
+/** The modules for one run of a program with `mutant`; null where they don't load with it. */
+async function namespacesFor(program, mutant, fresh, world) {
   try {
-    if (fresh || stateful) return await load(statics.has(mutant) ? mutant : undefined, world);
+    if (fresh || stateful) return await load(statics.has(mutant) ? mutant : undefined, world, filesOf(program));
     if (!statics.has(mutant)) return (shared ??= await load());
     if (!staticInstances.has(mutant)) staticInstances.set(mutant, await load(mutant).catch(() => null));
     return staticInstances.get(mutant);
@@ -63,8 +64,11 @@ async function namespacesFor(mutant, fresh, world) {
   }
 }
 
+/** The files that a test of this program would import. */
+const filesOf = (program) => [...new Set(exportsOf(program).map(({ file }) => file))];
+
 async function runOn(program, mutant, { world = WORLDS[0], fresh = false, than, most = MOST_HITS } = {}) {
-  const namespaces = await namespacesFor(mutant, fresh, world);
+  const namespaces = await namespacesFor(program, mutant, fresh, world);
   if (!namespaces) return { unusable: 'the module does not load' };
   return perform(
     program,
@@ -228,7 +232,7 @@ async function trace({ program, avoid }) {
 
 async function runTraced(program) {
   arm(undefined, WORLDS[0], MOST_HITS);
-  if (stateful || !tracedShared) tracedShared = await tracing.instance();
+  if (stateful || !tracedShared) tracedShared = await tracing.instance(stateful ? filesOf(program) : undefined);
   noted.clear();
   await perform(program, tracedShared, undefined, WORLDS[0], MOST_HITS);
 }
@@ -255,7 +259,7 @@ async function pairsUnder(program, mutant) {
   arm(isStatic ? mutant : undefined, WORLDS[0], MOST_HITS);
   noted.clear();
   try {
-    const own = stateful || isStatic ? await mutable.instance() : (mutableShared ??= await mutable.instance());
+    const own = stateful || isStatic ? await mutable.instance(filesOf(program)) : (mutableShared ??= await mutable.instance());
     if (!isStatic) noted.clear();
     await perform(program, own, mutant, WORLDS[0], MOST_HITS);
   } catch {
