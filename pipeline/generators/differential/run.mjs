@@ -2,6 +2,8 @@
 
 const PATIENCE_MS = 200; // for a promise to settle
 
+export const LATE = 'a promise that does not settle';
+
 /** A run was stopped, or could not be performed as a test would perform it: nothing is known of it. */
 export class Unusable extends Error {}
 
@@ -111,7 +113,7 @@ export const isThenable = (v) => v !== null && typeof v === 'object' && typeof v
 export async function settle(promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Unusable('a promise that does not settle')), PATIENCE_MS);
+    timer = setTimeout(() => reject(new Unusable(LATE)), PATIENCE_MS);
   });
   try {
     return await Promise.race([promise, late]);

@@ -11,6 +11,7 @@ import { Loader } from './loader.mjs';
 import { asksClock, callsOf, exportsOf, isPresentable } from './program.mjs';
 import { Recorder } from './recorder.mjs';
 import { shapesOf } from './shapes.mjs';
+import { LATE } from './run.mjs';
 import { MOST_HITS, arm, disarm, meter, perform } from './runs.mjs';
 import { Noted, wayOf } from './noted.mjs';
 import { Cases, GLOBALS, anything } from './stands.mjs';
@@ -96,7 +97,8 @@ async function unsteady(program, outcome, fresh, before) {
   return fresh || stateful ? leaning(program, outcome, before) : '';
 }
 
-const whyNot = (outcome, run) => (run.unusable ? 'ends' : fails(outcome, run) ? 'moves' : '');
+/** A promise that is late is no reason: a busy machine makes it so. */
+const whyNot = (outcome, run) => (run.unusable && run.unusable !== LATE ? 'ends' : fails(outcome, run) ? 'moves' : '');
 
 /** What of a world it is, where one thing alone is enough. */
 async function aspectOf(world, program, outcome, fresh) {
