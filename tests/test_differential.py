@@ -217,6 +217,7 @@ def test_constructs_of_commonjs_and_umd_are_reached(common_js: Searched) -> None
     holds(common_js)
 
 
+@AFTER_ONE_SEARCH
 def test_what_a_method_does_to_its_object_is_looked_at(common_js: Searched) -> None:
     assert any(re.search(r"\.add\(\d+\);\n  .*, \d+\)", test.code) for test in common_js.told("src/older.cjs"))
     assert any("Object.assign({}, till, { total: " in test.code for test in common_js.told("src/till.cjs"))
@@ -230,6 +231,7 @@ def test_what_a_class_inherits_is_called_on_those_that_are_exported(laboratory: 
     assert {"size", "around"} <= {word for test in reply.tests for word in re.findall(r"\w+", test.code)}
 
 
+@AFTER_ONE_SEARCH
 def test_a_file_of_commonjs_is_strict_where_those_beside_it_are(common_js: Searched, es_modules: Searched) -> None:
     assert all(test.imports[0] == "'use strict';" for test in common_js.reply.tests)
     assert not any("strict'" in line.split("from")[0] for test in es_modules.reply.tests for line in test.imports)
