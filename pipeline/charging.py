@@ -76,5 +76,5 @@ def _extra(hold: Hold, lane: str, start: float, end: float) -> Hold:
     """One more slot that a task takes, as something that comes to the lane: the task's own course comes before it."""
     names = hold.names[:1]
     return Hold(
-        lane, start, end, start, names, (), hold.kind, -1, names[0], hold.outcome, names, None, 0, before=hold
+        lane, start, end, start, names, (), hold.kind, -1, names[0], hold.outcome, names, None, None, before=hold
     )  # fmt: skip

@@ -56,7 +56,7 @@ class Hold:
     outcome: str
     needs: Sequence[str]  # tasks and groups that end before it starts
     then: str | None  # the leg of the same task that comes after it
-    memory: int
+    short: float | None  # since when it would have started, were there the memory
     locks: schedule.Start = NO_LOCKS
     spans: Sequence[Any] = ()  # as the ledger tells them
     pieces: Sequence[Stretch] = ()  # its time from start to end
@@ -104,7 +104,7 @@ def of(events: ByEvent) -> Told:
             hold = holds[key] = Hold(
                 one(lane, lane), key[2], e["ended"], e["ready"], (one(name, name),),
                 (one(scope, scope),) if scope else (), one(kind, kind), key[1], one(after, after),
-                one(outcome, outcome), (*map(one, needs, needs),), get("then"), get("memory") or 0,
+                one(outcome, outcome), (*map(one, needs, needs),), get("then"), get("short"),
             )  # fmt: skip
         else:
             _beside(hold, e)
@@ -142,7 +142,7 @@ def _begun(
     return {
         (lane, slot, e["started"]): Hold(
             lane, e["started"], last, e["ready"], (*e["tasks"],), (*e["scopes"],), e["kind"] or "task", slot,
-            e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, 0,
+            e.get("after"), NO_END, [after] if (after := e.get("after")) else [], None, None,
         )
         for (lane, slot), e in begun.items()
         if latest.get((lane, slot), -1.0) < e["started"]
@@ -170,7 +170,7 @@ def _beside(hold: Hold, e: Mapping[str, Any]) -> None:
     hold.needs = [*hold.needs, *e.get("needs", ())]
     hold.end = max(hold.end, e["ended"])
     hold.then = e.get("then", hold.then)
-    hold.memory += e.get("memory") or 0
+    hold.short = min((each for each in (hold.short, e.get("short")) if each is not None), default=None)
     if e["ready"] >= hold.ready:
         hold.ready, hold.after = e["ready"], e.get("after")
     if hold.outcome != Outcome.OK and e["outcome"] != Outcome.CACHED:  # what one of them brought was worth the time

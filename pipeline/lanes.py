@@ -207,6 +207,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
                 self._lanes.capacity, self._slots.in_use(), holds, serial=self._lanes.serial, memory=memory
             )
             taken = [self._slots.take(start.pool) if start.pool else None for start in starts]
+        for name in self._line.short:
+            self._ready[name].short = self._ready[name].short or clock.now()
         here: list[Waiting] = []
         for start, index in zip(starts, taken, strict=True):
             members = [self._ready.pop(name) for name in start.names]
@@ -315,8 +317,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         plan = {key: meta(waiting.task, key) for key in ("kind", "scope", "round")}
         plan |= {"kind": waiting.leg.kind} if waiting.leg else {}
         if outcome is not Outcome.CACHED or lane is not None:  # what was not run waited for nothing
-            plan |= {key: value for key in ("reads", "writes", "memory") if (value := meta(waiting.task, key))}
-            plan |= {"after": waiting.after} if waiting.after else {}
+            plan |= {key: value for key in ("reads", "writes") if (value := meta(waiting.task, key))}
+            asked = {"memory": waiting.ready.memory, "short": waiting.short, "after": waiting.after}
+            plan |= {key: value for key, value in asked.items() if value}
             plan |= {"needs": needed} if (needed := needs(waiting.task)) else {}
         times = {"ready": waiting.since, "started": started, "ended": ended}
         self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})

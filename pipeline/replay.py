@@ -35,7 +35,6 @@ class Unit:
     scope: str | None = None
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
-    memory: int = 0
 
 
 def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Unit]:
@@ -82,12 +81,7 @@ def units(holds: Sequence[Hold], groups: Mapping[str, Sequence[str]]) -> list[Un
             expected[hold.then] = name
         writes = hold.locks.writes | merge if hold.kind == "land" else hold.locks.writes
         scope = hold.scopes[0] if hold.scopes else None
-        work.append(
-            Unit(
-                name, hold.lane, hold.worked, needs, hold.kind, scope, hold.locks.reads,
-                writes, hold.memory,
-            )
-        )  # fmt: skip
+        work.append(Unit(name, hold.lane, hold.worked, needs, hold.kind, scope, hold.locks.reads, writes))
     return [*work, *barriers.values()]
 
 
@@ -170,12 +164,11 @@ def simulated(
             u = by_name[name]
             order += 1
             ready.add(name)
-            line.add(schedule.Ready(name, order, u.pool, u.reads, u.writes, None, u.memory))
+            line.add(schedule.Ready(name, order, u.pool, u.reads, u.writes))
 
     free(u.name for u in work if not u.needs)
-    memory = sum(u.memory for u in work)
     while ready or ends:
-        for start in line.take(capacity, in_use, running.values(), serial=serial, memory=memory):
+        for start in line.take(capacity, in_use, running.values(), serial=serial):
             (name,) = start.names
             ready.discard(name)
             running[name] = start

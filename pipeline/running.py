@@ -26,6 +26,7 @@ class Waiting:
     since: float  # when it became ready
     ready: schedule.Ready
     leg: Leg | None = None  # what is left of a task that has been running before
+    short: float | None = None  # since when it would have started, were there the memory
     after: str | None = None  # the task whose end made it ready: of those that it waited for the last
 
     @property

@@ -131,6 +131,7 @@ class Line:
         self._queues: dict[tuple[str | None, Hindrance | None], _Queue] = {}
         self._count = itertools.count()
         self._batches: dict[tuple[str | None, str | None], dict[str, Ready]] = defaultdict(dict)
+        self.short: Sequence[str] = ()  # who was asked last and had a slot, but not the memory
         for task in ready:
             self.add(task)
 
@@ -162,6 +163,7 @@ class Line:
             first = min(candidates, key=lambda task: (task.pool == GATE, task.order))
             free = dict.fromkeys(free, 1)
         held = _Held(running, memory)
+        self.short = held.short
         if first is not None:
             start = self._together(first, held)
             return (start,) if start else ()
@@ -288,6 +290,7 @@ class _Held:
 
     def __init__(self, running: Iterable[Start], memory: int) -> None:
         self._locks, self._memory = Locks(), memory
+        self.short: list[str] = []
         for start in running:
             self.add(start)
 
@@ -299,6 +302,7 @@ class _Held:
         """What keeps it from starting. All that one path, or too little memory for so much, keeps waiting can start no
         sooner than that changes."""
         if task.memory > max(0, self._memory):
+            self.short.append(task.name)
             return "memory", task.memory
         return self._locks.against(task.reads, task.writes)
 

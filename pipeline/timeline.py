@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -118,7 +119,7 @@ def of(events: ByEvent) -> Timeline | None:
         lane: Lane(n, used[lane], [each for each in placed if each[1][0] == lane], start, end, nothing)
         for lane, n in lanes.items()
     }
-    waits = _Waits(holds, found, bool(began.get("serial")), int(began.get("memory") or 0))
+    waits = _Waits(holds, found, bool(began.get("serial")))
     charged = {name: _Idle(waits, lane) for name, lane in found.items()}
     for name, idle in charged.items():
         did = slots[name]
@@ -144,8 +145,8 @@ class _Idle:
 class _Waits:
     """What a task that has not started waits for."""
 
-    def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, Lane], serial: bool, memory: int) -> None:
-        self.holds, self.lanes, self.serial, self.memory = holds, lanes, serial, memory
+    def __init__(self, holds: Sequence[Hold], lanes: Mapping[str, Lane], serial: bool) -> None:
+        self.holds, self.lanes, self.serial = holds, lanes, serial
 
     def why(self, hold: Hold, start: float, end: float, order: int) -> list[Charged]:
         """From the end back to the start: along the chain of those that it waited for."""
@@ -154,10 +155,11 @@ class _Waits:
         while end > start:
             ready = hold.ready if hold.ready > start else start
             if end > ready:
-                if hold.lane == lane and not (self.serial or hold.memory) and hold.locks is held.NO_LOCKS:
+                if hold.lane == lane and not self.hindered(hold):
                     found.append((ready, end, _DECIDING, order))
                 else:
-                    found += [(*each, order) for each in self._ready(hold, ready, end, lane)]
+                    full = _waited(f"a slot of {hold.lane}", hold.names[0])
+                    found += [(*each, order) for each in self.ready(hold, ready, end, lane, full)]
                 end = ready
             before = hold.before
             until = before.end if before is not None and before.end > start else start
@@ -178,35 +180,41 @@ class _Waits:
             hold = before
         return found
 
-    def _ready(self, hold: Hold, start: float, end: float, lane: str) -> Iterator[tuple[float, float, What]]:
-        """It is ready and does not start. lane: one in which a slot is idle all the while."""
+    def hindered(self, hold: Hold) -> bool:
+        """May anything but a full lane have kept it from starting?"""
+        return self.serial or hold.locks is not held.NO_LOCKS or hold.short is not None
+
+    def ready(self, hold: Hold, start: float, end: float, lane: str, full: What) -> Iterator[Stretch]:
+        """It is ready and does not start; in no order. lane: one in which a slot is idle all the while; full: what it
+        waits for where its own is full."""
         free = [(start, end)]
         if hold.lane != lane:
             free = []
             at = start
             for left, right in self.lanes[hold.lane].full.between(start, end):
                 free += [(at, left)] if left > at else []
-                yield left, right, _waited(f"a slot of {hold.lane}", hold.names[0])
+                yield left, right, full
                 at = right
             free += [(at, end)] if end > at else []
-        if not (self.serial or hold.memory) and hold.locks is held.NO_LOCKS:
+        if not self.hindered(hold):
             yield from ((left, right, _DECIDING) for left, right in free)
             return
         for left, right in free:
             beside = self._beside(left, right)
-            edges = {left, right, *(edge for each in beside for edge in (each.start, each.end) if left < edge < right)}
+            changes = [hold.short or left, *(edge for each in beside for edge in (each.start, each.end))]
+            edges = {left, right, *(edge for edge in changes if left < edge < right)}
             for since, until in itertools.pairwise(sorted(edges)):
                 now = [each for each in beside if each.start <= since and each.end >= until]
-                yield since, until, self._hindered(hold, now)
+                yield since, until, self._hindrance(hold, now, since)
 
-    def _hindered(self, hold: Hold, beside: Sequence[Hold]) -> What:
+    def _hindrance(self, hold: Hold, beside: Sequence[Hold], at: float) -> What:
         if self.serial and beside:
             return What("wait", ONE_AT_A_TIME)
         if hold.locks.reads or hold.locks.writes:
             for other in beside:
                 if path := schedule.conflict(hold.locks, other.locks):
                     return What("wait", LOCK, path)
-        if hold.memory and sum(other.memory for other in beside) + hold.memory > self.memory:
+        if hold.short is not None and hold.short <= at:
             return What("wait", MEMORY)
         return _DECIDING
 
@@ -271,7 +279,8 @@ class _Course:
         return iter(found)
 
     def _gap(self, hold: Hold, at: float, found: list[Stretch]) -> None:
-        """From then to its start: not ready yet; then ready: no slot free for so long, the rest for something else."""
+        """From then to its start: not ready yet; then ready: no slot free for so long, the rest for something else,
+        which is looked at where there may be something."""
         end, ready = hold.start, hold.ready
         ready = at if ready < at else end if ready > end else ready
         if ready > at:
@@ -280,13 +289,15 @@ class _Course:
                 found.append((at, until, _waited(DEPENDENCY, hold.after or "")))
             if ready > until:
                 found.append((until, ready, _DECIDING))
-        if end > ready:
+        if end > ready and self.waits.hindered(hold):
+            waited_for = self.waits.ready(hold, ready, end, "", _waited(f"a slot of {hold.lane}"))
+            found += sorted(waited_for, key=operator.itemgetter(0))
+        elif end > ready:
             waited = ready + min(self.waits.lanes[hold.lane].full.within(ready, end), end - ready)
             if waited > ready:
                 found.append((ready, waited, _waited(f"a slot of {hold.lane}")))
             if end > waited:
-                rest = ONE_AT_A_TIME if self.waits.serial else LOCK if hold.locks.reads or hold.locks.writes else ""
-                found.append((waited, end, _waited(rest) if rest else _DECIDING))
+                found.append((waited, end, _DECIDING))
 
 
 def _together(lanes: Mapping[str, Lane], start: float, end: float) -> dict[tuple[str, ...], float]:

@@ -46,6 +46,11 @@ def most_at_once(root: Path) -> int:
     return max(sum(begin <= at < end for begin, end in spans) for at, _ in spans)
 
 
+def waited_for_memory(root: Path) -> bool:
+    (lane,) = json.loads(doit(root, "report", "--json"))["figures"]["lanes"]
+    return ("wait", "memory") in {(row["sort"], row["label"]) for row in lane["rows"]}
+
+
 def holding(names: str, mib: int, seconds: float, more: str = "") -> str:
     command = json.dumps(f'"{sys.executable}" -c "{TAKE.format(mib, seconds)}"')
     return "".join(
@@ -62,9 +67,11 @@ def test_what_is_asked_for_and_is_not_there_waits_and_the_lanes_line_says_why(tm
     assert "memory 0.24 GiB (DOIT_MUTATE_MEMORY): 4 tasks at once may take 0.47 GiB, so some wait" in said
     assert most_at_once(root) == 2
     assert all((root / f"{name}.out").exists() for name in "abcd")
+    assert waited_for_memory(root)
     (root / "in").write_text("2")
     said = doit(root, "-n", "4", DOIT_MUTATE_MEMORY="480MiB")
     assert "some wait" not in said, "there is enough for all"
+    assert not waited_for_memory(root)
 
 
 def test_what_was_seen_to_take_memory_asks_for_that_the_next_time(tmp_path: Path) -> None:
@@ -78,6 +85,7 @@ def test_what_was_seen_to_take_memory_asks_for_that_the_next_time(tmp_path: Path
     said = doit(root, "-n", "3", DOIT_MUTATE_MEMORY="400MiB")
     assert "so some wait" in said
     assert most_at_once(root) == 2
+    assert waited_for_memory(root)
 
 
 def test_a_task_that_took_more_than_there_is_now_runs_alone_and_one_that_asks_for_it_is_refused(tmp_path: Path) -> None:

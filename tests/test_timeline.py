@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline import ledger, replay, timeline
 from pipeline.holds import NO_END, What
 from pipeline.replay import Unit
-from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, NOT_MEASURED, NOTHING_LEFT
+from pipeline.timeline import DECIDING, DEPENDENCY, LOCK, MEMORY, NOT_MEASURED, NOTHING_LEFT
 
 CAPS = {"validation": 2, "generation": 1}
 
@@ -77,6 +77,28 @@ def test_every_wait_of_six_tasks_has_its_cause() -> None:
     assert found.together == pytest.approx(
         {(): 2, ("validation",): 7, ("generation",): 4, ("validation", "generation"): 3}
     )
+
+
+def test_a_scope_and_an_idle_slot_wait_for_one_cause_and_for_memory_as_long_as_the_scheduler_said_so() -> None:
+    """b may run beside a but lacks the memory from 2 on, when a slot is free; c writes what b does."""
+    events = run(
+        attempt("task:a", "validation", 0, 0, 0, 6, memory=60),
+        attempt("task:x", "validation", 1, 0, 0, 2),
+        attempt("task:b", "validation", 1, 1, 6, 9, memory=60, short=2.0, writes=["/p/t"]),
+        attempt("task:c", "validation", 0, 1, 9, 10, writes=["/p/t"]),
+        end=10,
+    )
+    found = timeline.of(ledger.by_event(events))
+    assert found is not None
+    waits = {what: seconds for what, seconds in found.slots["validation"].items() if what.sort == "wait"}
+    assert waits == pytest.approx({What("wait", MEMORY): 4, What("wait", LOCK, "/p/t"): 3})
+    of_scope = {
+        scope: [(p.start, p.end, p.what.label) for p in pieces if p.what.sort == "wait"]
+        for scope, pieces in found.scopes.items()
+    }
+    assert of_scope["b"] == [(0, 1, DECIDING), (1, 2, "a slot of validation"), (2, 6, MEMORY)]
+    # From 2 to 6 nothing stood in c's way but that it comes after b.
+    assert of_scope["c"] == [(0, 1, DECIDING), (1, 2, "a slot of validation"), (2, 6, DECIDING), (6, 9, LOCK)]
 
 
 # Any run that the scheduler could make: drawn as work, done in simulated time, told as a ledger tells it.
