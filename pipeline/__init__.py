@@ -58,7 +58,10 @@ def plan(dodo: str) -> tuple[dict[str, Any], Callable[[], Iterator[dict[str, Any
         database = ":memory:"  # a report reads what is there; doit wants a database, and one that it can write
     except sqlite3.OperationalError as error:
         raise InvalidDodoFile(f"{cache / 'doit.db'} cannot be opened: {error} (is the disk full?)") from None
-    if since := get_var("since", loaded.since):
+    since = get_var("since", loaded.since)
+    if get_var("since") == "":  # as it comes of `since=$BASE` where nothing is in BASE
+        sys.stderr.write("since= names no commit: this is the whole plan\n")
+    if since:
         from pipeline import narrow
 
         try:

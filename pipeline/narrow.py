@@ -42,7 +42,15 @@ def _base(repository: Repository, ref: str) -> str:
     if commit is None:
         raise NoSuchRef(f"since={ref}: no commit of that name here; `git fetch` what it is, or name another")
     found = repository.git("merge-base", commit, "HEAD", ok=(0, 1, 128))
-    return found.text.strip() if found.exit_code == 0 else commit
+    if found.exit_code == 0:
+        return found.text.strip()
+    # Of histories that are cut off nobody knows what both share: all that the ref has changed would be taken, too.
+    if repository.git("rev-parse", "--is-shallow-repository").text.strip() == "true":
+        raise NoSuchRef(
+            f"since={ref}: this clone is shallow, and where HEAD's history left that of {ref} is not in it; "
+            "`git fetch --unshallow`, or fetch more of it (a CI's checkout: the whole depth)"
+        )
+    return commit  # they have nothing in common
 
 
 def _changed(repository: Repository, base: str) -> frozenset[str]:

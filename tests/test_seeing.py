@@ -67,6 +67,7 @@ def test_a_drive_is_told_in_every_form_and_no_second_of_it_is_unaccounted_for(dr
 
     since = driven.doit("report", "--since", run["run"][:8]).out
     assert run["run"] in since
+    assert "no model was asked: g and f are 0, and one lane would do" in since
     driven.doit("report", "--since", "nope", code=3)
     assert "no run of that name" in driven.doit("report", "--since", "nope", code=3).both
     assert "two documents" in driven.doit("report", "--json", "--junit", code=3).both
@@ -252,8 +253,9 @@ def test_columns_stand_under_each_other_whatever_the_letters() -> None:
 
 
 def test_what_a_comment_shows_of_names_is_text() -> None:
-    wild = "a|b <img src=x>_c_*d*`e`[f](g)&lt;\n~h~"
-    assert machine._cell(wild) == r"a\|b &lt;img src=x>\_c\_\*d\*\`e\`\[f\](g)&amp;lt; \~h\~"
+    wild = "a|b <img src=x>_c_*d*`e`[f](g)&lt;\n~h~ @i #1 # @"
+    text = r"a\|b &lt;img src=x>\_c\_\*d\*\`e\`\[f\](g)&amp;lt; \~h\~ @<!-- -->i #<!-- -->1 # @"
+    assert machine._cell(wild) == text
 
 
 def test_what_a_run_will_cost_is_told_from_what_runs_have_cost(driven: World) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
 import quick
 from conftest import World
 
@@ -55,7 +56,8 @@ def test_a_changed_line_is_answered_alone_and_nothing_of_the_whole_is_touched(dr
     assert "since=HEAD: no line of any scope has changed" in driven.doit("-n", "2", "mutate", "since=HEAD").err
     driven.write("tasks.yaml", f"since: HEAD~1\n{driven.read('tasks.yaml')}")
     assert f"baseline:{NARROW}" in driven.doit("list", "--all").out
-    assert f"baseline:{LABEL} " in driven.doit("list", "--all", "since=").out
+    unnamed = driven.doit("list", "--all", "since=")
+    assert f"baseline:{LABEL} " in unnamed.out and "since= names no commit: this is the whole plan" in unnamed.err
     refused = driven.doit("-n", "2", "mutate", "since=no-such", code=3)
     assert "since=no-such: no commit of that name here; `git fetch` what it is, or name another" in refused.both
     assert "Traceback" not in refused.both
@@ -95,3 +97,32 @@ def test_lines_between_two_changes_are_unchanged_whatever_git_is_configured_to_s
     place.write("src/a.js", "ONE\ntwo\nTHREE\n")
     (scope,) = narrow.narrowed(config.load(tmp_path / "tasks.yaml"), "HEAD", find_repository(tmp_path)).scopes
     assert scope.lines == (("src/a.js", 1, 1), ("src/a.js", 3, 3))
+
+
+def test_in_a_shallow_clone_what_the_ref_has_changed_since_is_not_taken_for_ours(tmp_path: Path) -> None:
+    place = quick.Place(tmp_path / "origin")
+    place.root.mkdir()
+    place.git("init", "--quiet", "--initial-branch", "main")
+    place.git("config", "user.name", "A Person")
+    place.git("config", "user.email", "person@example.org")
+    place.write("tasks.yaml", "version: 1\nscopes:\n  - {mutate: 'src/*.js', write: 'test/{stem}.mutants.test.js'}\n")
+    place.write("src/a.js", "one\n")
+    place.write("src/b.js", "one\n")
+    place.commit()
+    place.git("checkout", "--quiet", "-b", "ours")
+    place.write("src/a.js", "ONE\n")
+    place.commit()
+    place.git("checkout", "--quiet", "main")
+    place.write("src/b.js", "ONE\n")
+    place.commit()
+    place.git("clone", "--quiet", "--depth=1", "--no-single-branch", "--branch=ours", place.root.as_uri(), "../clone")
+    clone = tmp_path / "clone"
+
+    def changed() -> list[str]:
+        plan = narrow.narrowed(config.load(clone / "tasks.yaml"), "origin/main", find_repository(clone))
+        return [scope.name for scope in plan.scopes]
+
+    with pytest.raises(narrow.NoSuchRef, match=r"this clone is shallow.*`git fetch --unshallow`"):
+        changed()
+    place.git("-C", str(clone), "fetch", "--quiet", "--unshallow")
+    assert changed() == ["src/a.js@origin/main"]

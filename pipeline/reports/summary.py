@@ -335,4 +335,5 @@ def lanes(past: Past) -> list[str]:
     lanes += f", waited {waited:.1f} s for the gateway" if waited else ""
     landed = sum(not e["guilty"] for e in events.get("gated", ()))
     lanes += f", {many(len(built), 'build')} at the gate for {many(landed, 'change')} that landed" if built else ""
-    return [f"{wall:.1f} s for {many(len(ran), 'task')}: {lanes}", *times.shares(share)]
+    worth = times.shares(share) if calls else []
+    return [f"{wall:.1f} s for {many(len(ran), 'task')}: {lanes}", *worth]

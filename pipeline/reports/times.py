@@ -41,7 +41,10 @@ def _clocks(figures: Figures) -> list[str]:
         both = sum(seconds for lanes, seconds in figures.together.items() if " + " in lanes)
         rows.append(["more than one lane", "", f"{both:.1f} s"])
     rows.append(["none", "", f"{figures.together.get('none', 0.0):.1f} s"])
-    return table(rows, left=(0,))
+    said = table(rows, left=(0,))
+    if any(lane.slots > 1 for lane in figures.lanes) and figures.scopes:
+        said.append("a batch of baselines that holds several slots counts here in each of them, and in v once")
+    return said
 
 
 def _shown(rows: Sequence[Row], whole: float) -> Iterable[list[str]]:
@@ -119,9 +122,9 @@ def _counts(of: Spent) -> list[str]:
 
 
 def shares(of: Shares) -> list[str]:
-    """f, and what two lanes can gain at the most; nothing where one of them had nothing to do."""
+    """f, and what two lanes can gain at the most; nothing where nothing was validated."""
     if of.f is None or of.ceiling is None:
-        return []
+        return [] if of.v == 0 or of.g else ["no model was asked: g and f are 0, and one lane would do"]
     verdict = "two lanes are worth having" if of.f >= THRESHOLD else "one lane would do"
     said = [
         f"f = g / (g + v) = {of.f:.2f} (from {THRESHOLD} on two lanes pay: {verdict}); "
