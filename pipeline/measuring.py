@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import attrs
 
 from pipeline import account, process
-from pipeline.engines import Engine, Measured, Switch, TestRun, first_failure
+from pipeline.engines import Engine, Measured, TestRun, first_failure, layers, switch_of
+from pipeline.extending import Extending, Growth, can_grow, growth
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, score
 from pipeline.proof import KILLS
@@ -43,6 +45,8 @@ class Measurement:
             said.append(f"{len(m.alone)} act at load ({sum(m.alone.values()):.1f} s)")
         if not m.fresh:
             said.append("proofs take engine runs: no picture of the mutated code could be had")
+        if m.added:
+            said.append(f"{len(m.added)} tests added since the engine ran met what survived it")
         return ", ".join(said) + (" (cached)" if self.cached else "")
 
 
@@ -57,6 +61,7 @@ class Baseline:
     detail: str = ""
     mutants: tuple[Mutant, ...] = ()
     tests: tuple[str, ...] = ()  # the test files that were used
+    added: tuple[str, ...] = ()  # tests that the engine has not run: what survived its run alone has met them
 
 
 @attrs.frozen
@@ -109,43 +114,81 @@ class Measuring:
         return self.cache.find(known, holds, Measurement, self.since)
 
     def measure(
-        self, worktree: Worktree, tree: str, scopes: Sequence[Scope], workers: int, log: Path
+        self, worktree: Worktree, tree: str, scopes: Sequence[Scope], workers: int, log: Path, by_engine: bool = False
     ) -> dict[str, Measurement]:
-        """Every scope's report at `tree`. Only what nobody has measured before runs, in one go, in `worktree`."""
+        """Every scope's report at `tree`. Only what nobody has measured before runs, in one go, in `worktree`.
+
+        by_engine: the engine itself has run all that it is about; else what tests were added since may be known
+        without it (extending.py).
+        """
         states = worktree.repository.files(tree)
         known = {s.name: self.known(s, states, worktree.repository.project) for s in scopes}
-        done = self._find_all(scopes, known, states)
+        extends = not by_engine and not self.since  # what is too old is no ground either
+        done = self._find_all(scopes, known, states, extends)
         due = [s for s in scopes if s.name not in done]
         if not due:
             return done
         with self.cache.measuring([known[s.name] for s in due]):
-            done |= self._find_all(due, known, states)  # another run may have measured it while we waited
+            # Another run may have measured it while we waited.
+            done |= self._find_all(due, known, states, extends)
             due = [s for s in due if s.name not in done]
+            # What is loaded from a submodule has no state of its own: the submodule's commit is.
+            whole = [path for path, state in states.items() if state.startswith(SUBMODULE)]
+
+            def kept(scope: Scope, m: Measured, spent: float | None) -> None:
+                paths = {*m.inputs, *self.engine.config_files(), *scope.reads, *whole}
+                result = Measurement(m, {p: states[p] for p in sorted(paths) if p in states})
+                if m.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
+                    key = _extended(known[scope.name]) if m.added else known[scope.name]
+                    self.cache.keep(key, result.inputs, result)
+                done[scope.name] = attrs.evolve(result, audit_cpu_seconds=spent)
+
+            if due and extends:
+                for name, m in self._extend(worktree, tree, due, known, states, workers).items():
+                    kept(next(s for s in due if s.name == name), m, None)
+                due = [s for s in due if s.name not in done]
             if due:
                 worktree.reset(tree)
                 by_name = {s.name: s for s in due}
                 said = self.engine.measure(worktree.root, due, workers=workers, log=log)
                 measured = {name: _narrowed(m, by_name[name]) for name, m in said.items()}
-                # What is loaded from a submodule has no state of its own: the submodule's commit is.
-                whole = [path for path, state in states.items() if state.startswith(SUBMODULE)]
 
                 def keep(name: str, m: Measured, spent: float) -> None:
                     """As soon as it is audited: a run that is killed in the audit of others has it."""
-                    paths = {*m.inputs, *self.engine.config_files(), *by_name[name].reads, *whole}
-                    result = Measurement(m, {p: states[p] for p in sorted(paths) if p in states})
-                    if m.outcome in (Outcome.OK, Outcome.NO_MUTANTS):
-                        self.cache.keep(known[name], result.inputs, result)
-                    done[name] = attrs.evolve(result, audit_cpu_seconds=spent)
+                    kept(by_name[name], m, spent)
 
                 with account.span("phase", "audit"):
                     self._audit(worktree, tree, measured, workers, keep)
         return done
 
     def _find_all(
-        self, scopes: Sequence[Scope], known: Mapping[str, Any], states: Mapping[str, str]
+        self, scopes: Sequence[Scope], known: Mapping[str, Any], states: Mapping[str, str], extended: bool
     ) -> dict[str, Measurement]:
+        """extended: what was told without the engine counts too, behind what it has told."""
         found = {s.name: self._find(s, known[s.name], states) for s in scopes}
+        for scope in scopes if extended else ():
+            found[scope.name] = found[scope.name] or self._find(scope, _extended(known[scope.name]), states)
         return {name: attrs.evolve(m, cached=True) for name, m in found.items() if m is not None}
+
+    def _extend(
+        self, worktree: Worktree, tree: str, scopes: Sequence[Scope], known: Mapping[str, Any],
+        states: Mapping[str, str], workers: int,
+    ) -> dict[str, Measured]:  # fmt: skip
+        """Reports of those scopes that it takes no engine run for."""
+        earlier: dict[str, Measured] = {}
+        grown: dict[str, Growth] = {}
+        for scope in scopes:
+            of = functools.partial(growth, self.sameness, scope, states=states)
+            for key in (known[scope.name], _extended(known[scope.name])):
+                found = self.cache.find(key, of, Measurement)
+                more = of(found.inputs) if found else None
+                if found and more and can_grow(found.measured, more):
+                    earlier[scope.name], grown[scope.name] = found.measured, more
+                    break
+        if not earlier:
+            return {}
+        due = [s for s in scopes if s.name in earlier]
+        return Extending(self.engine, worktree, tree, workers).extended(due, earlier, grown)
 
     def _audit(
         self, worktree: Worktree, tree: str, measured: Mapping[str, Measured], workers: int,
@@ -195,7 +238,7 @@ class Measuring:
         for names in layers({name: m for name, m in measured.items() if due[name]}):
             worktree.reset(tree)
             for name in names:
-                _switch(measured[name]).lay(worktree.root)
+                switch_of(measured[name]).lay(worktree.root)
             process.side_by_side(fresh, [(name, mutant) for name in names for mutant in due[name]], workers)
         if any(due.values()):
             worktree.reset(tree)
@@ -205,7 +248,7 @@ class Measuring:
 
     def _fresh(self, root: Path, measured: Measured, mutant: Mutant) -> tuple[Status | None, TestRun]:
         """What a fresh process says of a mutant, None where that is what the engine said; and the process."""
-        id_ = _switch(measured).ids[mutant.key]
+        id_ = switch_of(measured).ids[mutant.key]
         run = self.engine.test(root, measured.reached[mutant.key], mutant=id_, timeout=_limit(measured))
         status = None
         if mutant.key in measured.late:
@@ -217,6 +260,11 @@ class Measuring:
         elif run.outcome is Outcome.OK and any(t.kind in KILLS for t in run.failed):
             status = Status.KILLED
         return status, run
+
+
+def _extended(known: Any) -> Any:
+    """Where a report is kept that the engine has not told all of: who wants its word does not find that."""
+    return {**known, "extended": True}
 
 
 def _limit(measured: Measured) -> float:
@@ -238,11 +286,6 @@ def _in_the_engines_words(run: TestRun) -> Status:
     return Status.KILLED if run.failed else Status.SURVIVED
 
 
-def _switch(measured: Measured) -> Switch:
-    assert measured.switch is not None
-    return measured.switch
-
-
 def _to_audit(measured: Measured) -> list[Mutant]:
     """The mutants whose status wants the word of a fresh process."""
     if measured.outcome is not Outcome.OK or not measured.fresh:
@@ -252,26 +295,6 @@ def _to_audit(measured: Measured) -> list[Mutant]:
         m for m in measured.mutants if (m.status in wanted and m.key not in measured.alone) or m.key in measured.late
     ]
     return [m for m in due if measured.reached.get(m.key)]
-
-
-def layers(measured: Mapping[str, Measured]) -> list[list[str]]:
-    """The scopes, in groups whose switches may lie over one tree: no file has two contents, no id means two mutants."""
-    apart: list[list[str]] = []
-    shared: list[tuple[list[str], set[str], set[str]]] = []
-    for name, m in measured.items():
-        switch = _switch(m)
-        mine = set(switch.ids.values())
-        fits = (each for each in shared if each[1].isdisjoint(switch.files) and each[2].isdisjoint(mine))
-        if not switch.whole:
-            apart.append([name])
-        elif (layer := next(fits, None)) is None:
-            shared.append(([name], set(switch.files), mine))
-        else:
-            names, files, ids = layer
-            names.append(name)
-            files.update(switch.files)
-            ids.update(mine)
-    return [*apart, *(names for names, *_ in shared)]
 
 
 def _narrowed(measured: Measured, scope: Scope) -> Measured:

@@ -49,7 +49,7 @@ class Steps:
         for scope in scopes:
             done = measured[scope.name]
             m = done.measured
-            self._write(scope, "baseline.json", Baseline(m.outcome, m.detail, m.mutants, m.tests))
+            self._write(scope, "baseline.json", Baseline(m.outcome, m.detail, m.mutants, m.tests, m.added))
             left = tuple(x.as_survivor() for x in m.mutants if is_survivor(x.final))
             self._write(scope, "survivors.json", Survivors(tuple(sorted(left, key=lambda s: s.key))))
             known = ""
@@ -59,16 +59,19 @@ class Steps:
             attempts[scope.name] = Attempt(
                 Outcome.CACHED if done.cached else m.outcome, line=done.line,
                 fields={
-                    "peak_bytes": m.peak_bytes, "engine_run": not done.cached, "detail": m.detail,
+                    "peak_bytes": m.peak_bytes, "engine_run": not done.cached and not m.added, "detail": m.detail,
                     "audit_cpu_seconds": done.audit_cpu_seconds,
                 },
             )  # fmt: skip
         return attempts
 
-    def _measure(self, worktree: Worktree, tree: str, scopes: Sequence[Scope], slot: Slot) -> dict[str, Measurement]:
+    def _measure(
+        self, worktree: Worktree, tree: str, scopes: Sequence[Scope], slot: Slot, by_engine: bool = False
+    ) -> dict[str, Measurement]:
         try:
             with slot.all_free() as workers:
-                return self.session.measuring.measure(worktree, tree, scopes, workers, self.session.log(slot))
+                log = self.session.log(slot)
+                return self.session.measuring.measure(worktree, tree, scopes, workers, log, by_engine)
         except EngineError as error:
             return {s.name: Measurement(Measured(error.outcome, str(error))) for s in scopes}
 
@@ -280,7 +283,7 @@ class Steps:
         ]
         measured: dict[str, Measurement] = {}
         if with_file:
-            measured = self._measure(self.session.worktree(slot), tip, with_file, slot)
+            measured = self._measure(self.session.worktree(slot), tip, with_file, slot, by_engine=True)
         attempts: dict[Hashable, Attempt] = {}
         for scope in scopes:
             done = measured.get(scope.name)

@@ -93,7 +93,7 @@ class ActionCache:
         return content
 
     def find(
-        self, known: Any, holds: Callable[[Mapping[str, str]], bool], type_: type[T], since: float = 0.0
+        self, known: Any, holds: Callable[[Mapping[str, str]], object], type_: type[T], since: float = 0.0
     ) -> T | None:
         """The result recorded for `known` whose inputs (path -> content hash) hold, or None.
 

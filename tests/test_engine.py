@@ -14,9 +14,8 @@ import attrs
 import pytest
 from conftest import PLAN, make_world
 
-from pipeline.engines import EngineError, Measured, Switch
+from pipeline.engines import EngineError, Measured, Switch, layers
 from pipeline.engines.stryker_js import StrykerJS
-from pipeline.measuring import layers
 from pipeline.model import EngineConfig, Scope
 from pipeline.mutants import Mutant, Status, identify, mutate, raw_mutants
 from pipeline.results import Outcome

@@ -60,6 +60,8 @@ class Measured:
     alone: Mapping[str, float] = attrs.field(factory=dict)
     late: tuple[str, ...] = ()  # keys of mutants whose time was up before their tests had had it: nobody judged them
     fresh: bool = True  # a test can meet a mutant in a fresh process; else `test` asks the engine, which costs a run
+    # names of tests that the engine has not run: only what survived its run has met them (extending.py)
+    added: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -120,6 +122,31 @@ def first_failure(run: TestRun) -> Measured | None:
     return None
 
 
+def switch_of(measured: Measured) -> Switch:
+    assert measured.switch is not None
+    return measured.switch
+
+
+def layers(measured: Mapping[str, Measured]) -> list[list[str]]:
+    """The scopes, in groups whose switches may lie over one tree: no file has two contents, no id means two mutants."""
+    apart: list[list[str]] = []
+    shared: list[tuple[list[str], set[str], set[str]]] = []
+    for name, m in measured.items():
+        switch = switch_of(m)
+        mine = set(switch.ids.values())
+        fits = (each for each in shared if each[1].isdisjoint(switch.files) and each[2].isdisjoint(mine))
+        if not switch.whole:
+            apart.append([name])
+        elif (layer := next(fits, None)) is None:
+            shared.append(([name], set(switch.files), mine))
+        else:
+            names, files, ids = layer
+            names.append(name)
+            files.update(switch.files)
+            ids.update(mine)
+    return [*apart, *(names for names, *_ in shared)]
+
+
 class Suite(Protocol):
     """How tests stand in a test file of this language. Text in, text out."""
 
@@ -148,6 +175,10 @@ class Suite(Protocol):
 
     def find(self, text: str, title: str) -> str | None:
         """The whole test of that title as it stands in the file, or None."""
+
+    def added(self, before: str, after: str) -> tuple[str, ...] | None:
+        """As the runner names them, the tests that a file has got behind all others, whole; None where anything else
+        differs, or where that cannot be told."""
 
     def excerpt(self, source: str, line: int) -> tuple[int, int]:
         """Half-open range of lines of a mutated file (from 0) that a prompt shows for a mutant at `line` (from 1)."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import attrs
 
-from pipeline.engines import javascript
+from pipeline.engines import growth, javascript
 from pipeline.engines.stryker_js.runners import Runner, manifest, runner_of
 from pipeline.mutants import block
 from pipeline.results import Test
@@ -84,6 +84,9 @@ class JavaScriptSuite:
 
     def bodies(self, text: str) -> tuple[str, ...]:
         return tuple(textwrap.dedent(text[start:end]) for start, end in _spans(text))
+
+    def added(self, before: str, after: str) -> tuple[str, ...] | None:
+        return growth.added(before, after)
 
     def excerpt(self, source: str, line: int) -> tuple[int, int]:
         return block(source.split("\n"), line - 1)

@@ -101,6 +101,9 @@ class CSharpSuite:
         marked = any("TestMethod" in csharp.attributes(m) for m in tests_of(text))
         return (*top, *named, f"{'[TestClass] ' if marked else ''}public class {class_of(write)}")
 
+    def added(self, before: str, after: str) -> tuple[str, ...] | None:
+        return None  # one file changed is another assembly, in which every mutant has another id
+
     def excerpt(self, source: str, line: int) -> tuple[int, int]:
         """The member alone, with the comments right above it."""
         around = _member_at(source, line)
