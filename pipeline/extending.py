@@ -15,14 +15,12 @@ from pipeline import process
 from pipeline.engines import Engine, Measured, TestRun, layers, switch_of
 from pipeline.model import Scope
 from pipeline.mutants import Mutant, Status, is_survivor
-from pipeline.proof import KILLS
 from pipeline.results import Outcome
 from pipeline.sameness import Sameness
 from pipeline.worktree import GitError, Worktree
 
 TIME_LIMIT = 300.0  # seconds for a scope's tests on the original
-# Mutants that nothing covered, and that new tests do: an engine judges many of these faster than fresh processes can.
-MOST_NEWLY_COVERED = 20
+MOST_NEWLY_COVERED = 20  # mutants that a fresh process each takes as long for as an engine run of its own
 
 
 @attrs.frozen
@@ -107,10 +105,11 @@ class Extending:
             if run.reached is None or not _ends_with(run, grown[name].tests):
                 return None
             new, ids = {*grown[name].tests}, switch_of(earlier[name]).ids
-            return [m for m in survivors if not new.isdisjoint(run.reached.get(ids[m.key], ()))]
+            found = [m for m in survivors if not new.isdisjoint(run.reached.get(ids[m.key], ()))]
+            return found if _is_worth_it(found, survivors) else None
 
         all_due = dict(zip(earlier, process.side_by_side(due, earlier, self.workers), strict=True))
-        worth = {name: some for name, some in all_due.items() if some is not None and _is_worth_it(some)}
+        worth = {name: some for name, some in all_due.items() if some is not None}
 
         def meet(item: tuple[str, Mutant]) -> Mutant | None:
             name, mutant = item
@@ -135,8 +134,10 @@ def _ends_with(run: TestRun, tests: Sequence[str]) -> bool:
     return run.green and last and len({*titles}) == len(titles)
 
 
-def _is_worth_it(due: Sequence[Mutant]) -> bool:
-    return sum(m.final is Status.NO_COVERAGE for m in due) <= MOST_NEWLY_COVERED
+def _is_worth_it(due: Sequence[Mutant], survivors: Sequence[Mutant]) -> bool:
+    """Of those that nothing covered, an engine judges many at once; those that are not due, its audit would take up."""
+    newly = sum(m.final is Status.NO_COVERAGE for m in due)
+    return newly <= MOST_NEWLY_COVERED + sum(m.final is Status.SURVIVED and m not in due for m in survivors)
 
 
 def _limit(plain: TestRun) -> float:
@@ -144,14 +145,13 @@ def _limit(plain: TestRun) -> float:
 
 
 def _judged(mutant: Mutant, run: TestRun) -> Mutant | None:
-    """None where it is in doubt what an engine would say: of a process that did not end well, of a time limit."""
+    """None where it is in doubt what the engine would say: of a process that did not end well, of a time limit."""
     if run.outcome is not Outcome.OK:
         return None
     if not run.failed:
         return attrs.evolve(mutant, status=Status.SURVIVED, audited=None, reason="")
-    if any(t.kind not in KILLS for t in run.failed):
-        return None
-    return attrs.evolve(mutant, status=Status.KILLED, audited=None, reason=run.failed[0].message)
+    sure = [t for t in run.failed if not t.outside]
+    return attrs.evolve(mutant, status=Status.KILLED, audited=None, reason=sure[0].message) if sure else None
 
 
 def _extended(earlier: Measured, grown: Growth, plain: TestRun, met: Sequence[Mutant]) -> Measured:

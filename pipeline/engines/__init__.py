@@ -77,6 +77,7 @@ class TestResult:
     message: str = ""
     left: str = ""  # what it left changed or open, for the tests after it; only where asked for
     seconds: float = 0.0  # that it took, where the runner says so
+    outside: bool = False  # what failed is a time limit or a hook: another process may say otherwise
 
 
 @attrs.frozen

@@ -3,8 +3,8 @@
 // request: { root, runner, files: [path] | null, out, mutant: "id" | "" | null, shuffle: number | null,
 // only: [title] | null, watched, options, scratch; hitLimit, bail, unlimited (where Stryker asks: its limit for a mutant
 // that loops, whether the first failure is enough, and no time limit of the runner's own) }
-// answer (in the file `out`): { tests: [{ file, title, state, kind, message, left, seconds }], files, reached: { id:
-// [title] }, error, options, loaded, loads }. The project's own configuration of the runner holds, but for which files
+// answer (in the file `out`): { tests: [{ file, title, state, kind, message, left, seconds, outside }], files, reached:
+// { id: [title] }, error, options, loaded, loads }. The project's own configuration of the runner holds, but for which files
 // are run; `options` is that configuration as an earlier run found it, where reading it takes longer than to run a test.
 // While a test runs, its title is in the file `out`.running: it is the one that has ended a process without an answer.
 // `watched`: `left` says what each test left changed or open (guard.mjs). `loaded`: files, where only the runner knows
@@ -87,9 +87,8 @@ export class Session {
 
   // how: { state: passed | failed | skipped, error, isOther: it failed by a hook or a time limit, took: milliseconds }
   tested(file, title, { state, error, isOther = false, took = 0 }) {
-    const result = { file: file && this.relative(file), title, state, kind: '', message: '', left: '', seconds: 0 };
-    result.seconds = took / 1000;
-    if (state === 'failed') Object.assign(result, this.failure(error, isOther));
+    const result = { file: file && this.relative(file), title, state, kind: '', message: '', left: '', seconds: took / 1000 };
+    if (state === 'failed') Object.assign(result, this.failure(error, isOther), { outside: isOther });
     this.answer.tests.push(result);
   }
 
