@@ -77,7 +77,8 @@ def report(scopes: int, mutants: int, title: str = "returns {n} for an order of 
         )
         made.append(
             ScopeReport(
-                name(i), "landed" if i % 9 else "parked", why, not i % 9, before, after, True, 0, tests, left, (), {}
+                name(i), "landed" if i % 9 else "parked", why, not i % 9, before, after, True, 0, (), tests, left, (),
+                {},
             )
         )  # fmt: skip
     sums = [Scores(mutants, n * part * scopes, 0, score, score) for n, score in ((2, 80.0), (1, 90.0))]

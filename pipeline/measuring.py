@@ -46,7 +46,8 @@ class Measurement:
         if not m.fresh:
             said.append("proofs take engine runs: no picture of the mutated code could be had")
         if m.added:
-            said.append(f"{len(m.added)} tests added since the engine ran met what survived it")
+            tests = "1 test" if len(m.added) == 1 else f"{len(m.added)} tests"
+            said.append(f"{tests} added since the engine ran, and met by what survived it")
         return ", ".join(said) + (" (cached)" if self.cached else "")
 
 

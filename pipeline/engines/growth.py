@@ -57,7 +57,7 @@ def added(before: str, after: str) -> tuple[str, ...] | None:
     if head is None or was is None or now is None or not _CLOSED.fullmatch(was[head:]):
         return None
     end = len(after) - tail
-    if now[:head] != was[:head] or now[end:] != was[head:] or not _has_own_names(before, was):
+    if now[:head] != was[:head] or now[end:] != was[len(before) - tail :] or not _has_own_names(before, was):
         return None
     if _FAR.search(now[head:end]) or _ENVIRONMENT.search(after[head:end]):
         return None
@@ -73,6 +73,8 @@ def _around(before: str, after: str) -> tuple[int | None, int]:
     old, new = _LINE.findall(before), _LINE.findall(after)
     first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     rest = old[first:]
+    while rest and not rest[0].strip():
+        rest.pop(0)  # an empty line that what was put there has in its own place
     if len(new) <= len(old) or new[len(new) - len(rest) :] != rest:
         return None, 0
     return len("".join(old[:first])), len("".join(rest))

@@ -34,10 +34,11 @@ class ScopeOutcome:
     ending: str
     why: str = ""  # for people, where there is something to say
     before: Score | None = None  # audited, at the snapshot
-    engine_before: Score | None = None  # as the engine said
+    engine_before: Score | None = None  # as the engine said; None where tests came since (`added`)
     after: Score | None = None
     confirmed: bool = False  # `after` is the engine's own word on the landed state
     false_survivors: int = 0
+    added: tuple[str, ...] = ()  # tests that the engine has not run: what survived it has met them
     tests: int = 0  # ours on the landing branch
     left: int = 0  # survivors after all rounds
     equivalent: int = 0  # of those, what no input seems to tell apart
@@ -123,8 +124,8 @@ def outcome(session: Session, scope: Scope, whole: bool) -> ScopeOutcome:
     engine_before = score(m.status for m in baseline.mutants)
     before = score(m.final for m in baseline.mutants)
     known = ScopeOutcome(
-        scope.name, MEASURED, "", before, engine_before, before,
-        false_survivors=sum(m.audited is not None for m in baseline.mutants),
+        scope.name, MEASURED, "", before, None if baseline.added else engine_before, before,
+        false_survivors=sum(m.audited is not None for m in baseline.mutants), added=baseline.added,
     )  # fmt: skip
     if not whole:
         return known
@@ -237,6 +238,9 @@ def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
         if o.dropped:
             counted = ", ".join(f"{n} {outcome}" for outcome, n in sorted(o.dropped.items()))
             said.append(f"{o.scope}: {sum(o.dropped.values())} of the models' candidates dropped: {counted}")
+        if o.added:
+            tests = many(len(o.added), "test")
+            said.append(f"{o.scope}: {tests} added since the engine measured it, and met by what survived it alone")
         if o.before and o.before.timeout > o.before.killed:
             detected = o.before.killed + o.before.timeout
             said.append(

@@ -85,6 +85,7 @@ class ScopeReport:
     after: Scores | None
     confirmed: Annotated[bool, "Whether `after` is the engine's own word on what has landed; else it follows of proofs"]
     false_survivors: Annotated[int, "Survivors of the engine's that a fresh process kills with the existing tests"]
+    added: Annotated[tuple[str, ...], "Tests of which the engine has not said `before`: what survived it has met them"]
     tests: tuple[LandedTest, ...]
     survivors: tuple[Left, ...]
     disagreements: Annotated[tuple[str, ...], "Mutants on which the engine disagrees with a proof"]
@@ -209,7 +210,7 @@ def _scope(session: Session, scope: Scope, outcome: ScopeOutcome) -> ScopeReport
     return ScopeReport(
         scope.name, outcome.ending, outcome.why, outcome.needs_a_person,
         Scores.of(outcome.before) if outcome.before else None, Scores.of(outcome.after) if outcome.after else None,
-        outcome.confirmed, outcome.false_survivors, tests, left, outcome.disagreements, outcome.dropped,
+        outcome.confirmed, outcome.false_survivors, outcome.added, tests, left, outcome.disagreements, outcome.dropped,
     )  # fmt: skip
 
 
