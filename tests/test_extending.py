@@ -328,5 +328,5 @@ def test_a_drive_says_what_the_engine_has_not_run_and_confirms_with_the_engine(d
     assert by_engine == {("confirm", "src/label.js")}, done.both
     (baseline,) = (json.loads(p.read_bytes()) for p in driven.root.glob("cache/scopes/*label*/baseline.json"))
     assert baseline["added"] == ["label stays shut"]
-    report = json.loads(driven.doit("report", "--format", "json").out)
+    report = json.loads(driven.doit("report", "--json").out)
     assert {s["scope"]: s["added"] for s in report["scopes"]}["src/label.js"] == ["label stays shut"]

@@ -57,7 +57,9 @@ def added(before: str, after: str) -> tuple[str, ...] | None:
     if head is None or was is None or now is None or not _CLOSED.fullmatch(was[head:]):
         return None
     end = len(after) - tail
-    if now[:head] != was[:head] or now[end:] != was[len(before) - tail :] or not _has_own_names(before, was):
+    if now[:head] != was[:head] or now[end:] != was[len(before) - tail :]:
+        return None
+    if not _names_are_a_runners(before, was):
         return None
     if _FAR.search(now[head:end]) or _ENVIRONMENT.search(after[head:end]):
         return None
@@ -80,7 +82,7 @@ def _around(before: str, after: str) -> tuple[int | None, int]:
     return len("".join(old[:first])), len("".join(rest))
 
 
-def _has_own_names(text: str, blanked: str) -> bool:
+def _names_are_a_runners(text: str, blanked: str) -> bool:
     """Whether the names of what makes tests are a runner's, everywhere in the file."""
     for told in _FROM_RUNNER.finditer(text):
         if not blanked[told.start() : told.end()].isspace():
