@@ -61,6 +61,8 @@ def load(path: Path, may_be_empty: bool = False) -> model.Plan:
     if len(raw) >= LARGE:
         kept = Kept(path.parent / "cache" / "parsed.json", raw)
         data = kept.find()
+        if data is None:
+            data = kept.made(lambda: source.plain(_name(path), raw))
         if data is not None:
             with contextlib.suppress(PlanErrors):  # said with their lines, below
                 return _of(path, source.Source(_name(path), data, (), frozenset(), _NOWHERE), may_be_empty)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +31,44 @@ class Kept:
 
     def keep(self, data: Any) -> None:
         """Where JSON can say all of it."""
-        with contextlib.suppress(OSError, ValueError, TypeError):
+        if (text := self._said(data)) is not None:
+            self._write(text)
+
+    def made(self, parse: Callable[[], Any | None]) -> Any | None:
+        """What `parse` makes, made in a process that ends with it, and kept: what a parser takes for its nodes stays
+        nobody's. None where it said nothing, where JSON cannot say all of it, and beside other threads.
+        """
+        if threading.active_count() > 1:
+            return None
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                os.close(ours)
+                if (said := self._said(parse())) is not None:
+                    with os.fdopen(theirs, "w", encoding="utf-8") as file:
+                        file.write(said)
+                    status = 0
+            finally:
+                os._exit(status)  # whatever it was: nothing of the process that was forked is this one's to end
+        os.close(theirs)
+        with os.fdopen(ours, encoding="utf-8") as file:
+            text = file.read()
+        if os.waitpid(child, 0)[1]:
+            return None
+        self._write(text)
+        return json.loads(text)[1]
+
+    def _said(self, data: Any) -> str | None:
+        with contextlib.suppress(ValueError, TypeError):
             text = json.dumps([self._key, data])
-            if json.loads(text)[1] == data:
-                beside = self._path.with_name(f".{self._path.name}")
-                beside.write_text(text, encoding="utf-8")
-                beside.replace(self._path)
+            if data is not None and json.loads(text)[1] == data:
+                return text
+        return None
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            beside = self._path.with_name(f".{self._path.name}")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(self._path)

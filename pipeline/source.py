@@ -120,6 +120,15 @@ def parse(file: str, raw: bytes) -> Source:
     return Source(file, data, tuple(builder.mistakes), frozenset(builder.garbled), root)
 
 
+def plain(file: str, raw: bytes) -> Any | None:
+    """The data alone; None where there is anything to say of it."""
+    try:
+        text = parse(file, raw)
+    except PlanErrors:
+        return None
+    return None if text.mistakes or text.garbled else text.data
+
+
 def spelled(where: Where) -> str:
     """('scopes', 1, 'write') → 'scopes[1].write'."""
     return "".join(_step(step) for step in where).removeprefix(".")
