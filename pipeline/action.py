@@ -51,6 +51,16 @@ class Step(BaseAction):  # type: ignore[misc]
         return f"Step: {self.key}"
 
 
+def compact(task: Any) -> None:
+    """A doit task as it is, in less: of its attributes there are more than a class shares the names of, and the table
+    that makes of each is twice what it takes."""
+    task.__dict__ = {name: value for name, value in task.__dict__.items()}  # noqa: C416
+    task.io = _IO.setdefault(task.io.capture, task.io)
+
+
+_IO: dict[bool, Any] = {}  # doit's settings of a task's output, one for all that are alike
+
+
 def meta(task: Any, key: str) -> Any:
     return (task.meta or {}).get(key)
 

@@ -83,9 +83,7 @@ def _declared(session: Session, task: Task, made: Sequence[str], performer: Perf
     more = [each for each in task.reads if not filescopes.is_file(each)]
     uptodate: list[Any] = []
     if task.reads:  # without any, it runs every time
-        said = {"run": list(task.run), "env": dict(task.env), "reads": list(task.reads)}
-        said |= {"check": converter.unstructure(task.check)} if task.check else {}
-        uptodate = [Said(said), Left(session, task.name)]
+        uptodate = [Said(task), Left(session, task.name)]
     if more:
         uptodate.append(Read(session, more))
     return {
@@ -132,9 +130,20 @@ _OF_TASK = inspect.Signature([inspect.Parameter("task", _PLACE), inspect.Paramet
 
 
 class Said(config_changed):  # type: ignore[misc]
-    """Does the plan say what it said of a task when that last ran?"""
+    """Does the plan say what it said of a task when that last ran? Of ten thousand, it is spelled out one at a time."""
 
     __signature__ = _OF_TASK
+    encoder = None
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.config_digest: str | None = None
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        task = self._task
+        said = {"run": list(task.run), "env": dict(task.env), "reads": list(task.reads)}
+        return {**said, "check": converter.unstructure(task.check)} if task.check else said
 
 
 class Read:
@@ -166,6 +175,7 @@ class Left:
     """Are the directories, patterns and shared files that a declared task writes as the last of their writers left
     them, with its own work in them?"""
 
+    __slots__ = ("_session", "_task")
     __signature__ = inspect.Signature()
 
     def __init__(self, session: Session, task: str) -> None:

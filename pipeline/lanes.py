@@ -342,6 +342,9 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         self.alone = self._state.alone()
         self.dep_manager.close()
         self.teardown()
+        # What is told now wants the memory that 10,000 tasks have taken.
+        del self._dispatcher, self._line, self._priorities
+        self._state.forget()
         result: int = self.final_result
         return result
 
@@ -350,6 +353,6 @@ def _work(task: Any, host: Host) -> Work:
     meta = task.meta or {}
     return Work(
         task.name, (*task.task_dep, *task.setup_tasks, *task.calc_dep), meta.get("kind"), meta.get("scope"),
-        frozenset((*meta.get("reads", ()), *meta.get("writes", ()))),
+        (*meta.get("reads", ()), *meta.get("writes", ())),
         host.estimate(task.name) if meta.get("pool") else 0.0, meta.get("pool"),
     )  # fmt: skip

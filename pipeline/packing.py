@@ -128,6 +128,13 @@ class Scopes:
         return sorted(writers), sorted({job for each in its for job in self.readers[each]} - writers)
 
 
+def share(writes: Iterable[Iterable[str]]) -> bool:
+    """Whether two of the paths may be one, or one under another: else no path can cost a wave. writes: of each job."""
+    paths = [bare(path) for each in writes for path in each]
+    known = frozenset(paths)
+    return len(known) < len(paths) or any(each in known for path in known for each in above(path))
+
+
 Locks = tuple[Sequence[int], Sequence[int]]  # what closes a wave to a job, and what the job closes; path * KINDS + kind
 
 

@@ -5,8 +5,8 @@ Pure: no thread, clock, file or doit.
 from __future__ import annotations
 
 import graphlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -20,7 +20,7 @@ class Work:
     needs: tuple[str, ...] = ()  # tasks that end before it starts
     kind: str | None = None
     scope: str | None = None
-    locks: frozenset[str] = frozenset()  # paths it reads or writes
+    locks: Collection[str] = ()  # paths it reads or writes
     expected: float | None = None  # seconds, from earlier runs; None: no idea
     pool: str | None = None
 
@@ -51,9 +51,11 @@ class Priorities:
         self._plan = {work.name: work for work in plan}
         self._prior = self._priors()
         self._next = self._chains()
-        self._wanted: dict[str, set[str]] = defaultdict(set)
+        times = Counter(path for work in self._plan.values() for path in work.locks)
+        self._shared = {path for path, wanting in times.items() if wanting > 1}
+        self._wanted: dict[str, set[str]] = defaultdict(set)  # of those alone: of 10,000 tasks, most paths are one's
         for work in self._plan.values():
-            for path in work.locks:
+            for path in self._shared.intersection(work.locks):
                 self._wanted[path].add(work.name)
         self._place = {name: place for place, name in enumerate(self._plan)}
         # Of tasks of one scope and round, the later takes as the earlier took: of many tests there are many to prove.
@@ -65,7 +67,6 @@ class Priorities:
         }
         self._took = dict[str, float]()  # seconds, of the earlier ones
         self._earlier = {*self._pairs.values()}
-        self._shared = {path for path, wanting in self._wanted.items() if len(wanting) > 1}
         # What is learned of one kind scales all of its tasks alike: where there is no other, it changes no order.
         self._alike = len({(work.kind, work.scope) for work in self._plan.values() if work.pool}) == 1
         self._ranks: dict[str, float] = {}  # by task, where all are alike; they hold while no shared path is given back
@@ -86,8 +87,9 @@ class Priorities:
         if work is None:
             return
         shared = not self._shared.isdisjoint(work.locks)
-        for path in work.locks:
-            self._wanted[path].discard(name)
+        for path in work.locks if shared else ():
+            if path in self._wanted:
+                self._wanted[path].discard(name)
         if seconds is None and not shared:
             return  # nothing is learned of the others: 10,000 tasks that are up to date change no order
         self._left.clear()
@@ -167,7 +169,7 @@ class Priorities:
         work = self._plan.get(name)
         if work is None or not self._shared or self._shared.isdisjoint(work.locks):
             return 0.0
-        return max(self._queue_of(path, cost).get(name, 0.0) for path in work.locks)
+        return max(self._queue_of(path, cost).get(name, 0.0) for path in work.locks if path in self._shared)
 
     def _queue_of(self, path: str, cost: Callable[[str], float]) -> dict[str, float]:
         wanting, (left, at) = self._wanted[path], self._queues.get((path, cost), ({}, -1))
@@ -194,6 +196,8 @@ class Priorities:
     def _chains(self) -> dict[str, str]:
         """For each task, the one among those waiting for it that has the most work behind it."""
         needs = {name: [need for need in work.needs if need in self._plan] for name, work in self._plan.items()}
+        if not any(needs.values()):
+            return {}
         try:
             order = list(graphlib.TopologicalSorter(needs).static_order())
         except graphlib.CycleError:

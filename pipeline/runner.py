@@ -21,7 +21,7 @@ from doit.exceptions import InvalidCommand, InvalidTask
 from doit.task import Stream
 
 from pipeline import clock, limits, live, process, schedule, telling
-from pipeline.action import Refusal, Step, check_pool, meta
+from pipeline.action import Refusal, Step, check_pool, compact, meta
 from pipeline.host import Host, RunInfo, in_the_way
 from pipeline.lanes import LanesRunner
 from pipeline.memory import Memory
@@ -78,6 +78,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
         if par_type not in ("process", "thread"):
             raise InvalidCommand(f"Invalid parallel type {par_type}")
         PythonAction.pm_pdb = pdb
+        for task in self.task_list:
+            compact(task)
         self.control = TaskControl(self.task_list, auto_delayed_regex=auto_delayed_regex)
         self.control.process(self.sel_tasks)
         if single:
@@ -122,6 +124,8 @@ class Run(cmd_run.Run):  # type: ignore[misc]
             finally:
                 with process.tidying():
                     alone = lanes_runner is not None and lanes_runner.alone
+                    del self.control, self.task_list
+                    selected.clear()
                     status, summary = host.close(result, signals.hit, alone)
                 status = INTERRUPTED if signals.hit else max(result, status)
                 watching.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import filelock
-from doit.dependency import SqliteDB
+import orjson
+from doit.dependency import JSONCodec, SqliteDB
 from doit.exceptions import BaseFail, DependencyError, TaskError
 
 _UNREADABLE = """
@@ -49,6 +51,7 @@ def _sound(database: Path) -> bool:
 
 
 _MOST = 500  # names in one question
+_LONG = re.compile(r"\d{19}").search  # a whole number that may be more than 64 bits hold
 
 
 class State:
@@ -74,7 +77,14 @@ class State:
             these = ",".join("?" * len(some))
             asked = f"select task_id, cast(task_data as text) as text from doit where task_id in ({these})"
             for row in self._backend._conn.execute(asked, some):
-                self._backend._cache[row["task_id"]] = self._backend.codec.decode(row["text"])
+                self._backend._cache[row["task_id"]] = self._decoded(row["text"])
+
+    def _decoded(self, text: str) -> Any:
+        """As doit would; with one text for what all rows say, where JSON is doit's own."""
+        if type(self._backend.codec) is JSONCodec and not _LONG(text):
+            with contextlib.suppress(orjson.JSONDecodeError):
+                return orjson.loads(text)
+        return self._backend.codec.decode(text)
 
     def alone(self) -> bool:
         """Has nobody else written in the database since it was read? A `doit forget`, for one. Before it is closed."""
@@ -123,6 +133,11 @@ class State:
     def _set_inputs(self, task: Any, inputs: Mapping[str, Any]) -> None:
         for path, state in inputs.items():
             self._manager._set(task.name, path, state)
+
+    def forget(self) -> None:
+        """Nothing is asked of doit's database any more."""
+        if self._durable:
+            self._backend._cache.clear()
 
     def commit(self) -> None:
         if self._durable:

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
-from pipeline import analysis, schedule
+from pipeline import analysis, filescopes, schedule
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
+from pipeline.packing import share
 from pipeline.reports.past import FAULTS, fault
 from pipeline.reports.plan import Asked, draw, foreign, judge, text
 from pipeline.reports.plan.jobs import Jobs, declared, locks, scopes
@@ -50,6 +51,8 @@ def answer(session: Session, asked: Asked) -> int:
 def notes(session: Session) -> list[str]:
     """What is to be said of the declared tasks that a run has selected, before it starts."""
     selected = {name.removeprefix("draft:") for name in (session.info.selected if session.info else ())}
+    if not share(filescopes.locks(task).writes for task in session.plan.tasks if task.name in selected):
+        return []
     jobs = declared(session.plan, session.estimate, selected).jobs
     return [text.warning(finding) for finding in analysis.findings(analysis.waves(jobs))]
 
