@@ -144,7 +144,7 @@ class Holdings:
     """
 
     def __init__(self, path: Path, place: Place, kept: Mapping[str, Sequence[str]]) -> None:
-        """path: where this is remembered. kept: task -> those of its `writes` that are no doit target."""
+        """path: where this is remembered. kept: task -> those of its `writes` that are no doit target, if any."""
         self._path, self._place, self._kept = path, place, kept
         paths = dict.fromkeys(path for kept in self._kept.values() for path in kept)
         self._locks = {path: patterns.lock(path) for path in paths}  # of all that is kept
@@ -153,7 +153,7 @@ class Holdings:
 
     def intact(self, task: str) -> bool:
         """Is all that it wrote as it was left, and its own work in it?"""
-        return all(task in self._of(each)[1] for each in self._kept[task])
+        return all(task in self._of(each)[1] for each in self._kept.get(task, ()))
 
     def begin(self, writes: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         """Before a task runs that writes `writes`: whose work is in each path that it may change."""
@@ -162,7 +162,7 @@ class Holdings:
 
     def end(self, task: str, before: Mapping[str, tuple[str, ...]]) -> None:
         """It succeeded: what was intact before still is, and its own work is in it too."""
-        own = set(self._kept[task])
+        own = set(self._kept.get(task, ()))
         now = {}
         for path, tasks in before.items():
             now[path] = Held(self._of(path)[0], tuple(sorted({*tasks, task})) if path in own else tasks)

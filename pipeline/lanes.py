@@ -165,8 +165,8 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
         check_pool(task, self._lanes)
         self._order += 1
         ready = schedule.Ready(
-            task.name, self._order, meta.get("pool"), frozenset(meta.get("reads", ())),
-            frozenset(meta.get("writes", ())), meta.get("batch"), self._memory.of(task.name),
+            task.name, self._order, meta.get("pool"), tuple(meta.get("reads", ())),
+            tuple(meta.get("writes", ())), meta.get("batch"), self._memory.of(task.name),
         )  # fmt: skip
         waiting = Waiting(node, clock.now(), ready, after=self._over.last(task))
         if not waiting.locked and not self._judge(waiting):
@@ -322,7 +322,7 @@ class LanesRunner(runner.Runner):  # type: ignore[misc]
             plan |= {key: value for key, value in asked.items() if value}
             plan |= {"needs": needed} if (needed := needs(waiting.task)) else {}
         times = {"ready": waiting.since, "started": started, "ended": ended}
-        self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": str(outcome)})
+        self._host.record({**fields, "task": waiting.name, **plan, "lane": lane, **times, "outcome": outcome.value})
 
     def look(self) -> live.State:
         """What goes on. For another thread: it may see a task that has just ended."""

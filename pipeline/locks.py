@@ -51,7 +51,7 @@ class Locks:
         return itself if itself in held else above.get(itself) or next((each for each in over if each in held), None)
 
 
-@functools.lru_cache(1 << 14)
+@functools.lru_cache(1 << 12)
 def _upwards(path: str) -> tuple[str, ...]:
     """The path, then every directory above it: "a/b/" → ("a/b", "a", "")."""
     path = posixpath.normpath(path).rstrip("/")

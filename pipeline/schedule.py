@@ -10,7 +10,7 @@ import bisect
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -88,8 +88,8 @@ class Ready:
     name: str
     order: int  # doit's, and the tie-break
     pool: str | None = None  # None: takes no slot
-    reads: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
+    reads: Collection[str] = ()
+    writes: Collection[str] = ()
     batch: str | None = None  # ready tasks of one pool and batch share a slot
     memory: int = 0  # bytes that it asks for
 

@@ -219,8 +219,8 @@ class Session:
     @functools.cached_property
     def holdings(self) -> Holdings:
         made = targets(self.plan.commands)
-        kept = {t.name: [each for each in t.writes if each not in made[t.name]] for t in self.plan.commands}
-        return Holdings(self.home / "held.json", self.place, kept)
+        kept = ((t.name, [each for each in t.writes if each not in made[t.name]]) for t in self.plan.commands)
+        return Holdings(self.home / "held.json", self.place, {task: paths for task, paths in kept if paths})
 
     @functools.cached_property
     def environment(self) -> Mapping[str, str]:
