@@ -384,7 +384,7 @@ def meet(one: str, other: str) -> bool:
 
 def clash(one: Ready, other: Ready) -> bool:
     pairs = itertools.chain(
-        itertools.product(one.writes, other.writes | other.reads), itertools.product(one.reads, other.writes)
+        itertools.product(one.writes, (*other.writes, *other.reads)), itertools.product(one.reads, other.writes)
     )
     return any(meet(*pair) for pair in pairs)
 
@@ -393,7 +393,8 @@ def simulate(plan: tuple[Planned, ...], *, serial: bool, extras: random.Random |
     """Run a plan to its end, checking what is promised at every instant; the order in which tasks started."""
     tasks = {each.ready.name: each for each in plan}
     priorities = Priorities(
-        Work(p.ready.name, p.needs, p.ready.pool, None, p.ready.reads | p.ready.writes, p.seconds) for p in plan
+        Work(p.ready.name, p.needs, p.ready.pool, None, frozenset((*p.ready.reads, *p.ready.writes)), p.seconds)
+        for p in plan
     )
     running: list[tuple[float, int, Start]] = []
     ended: set[str] = set()
