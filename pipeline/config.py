@@ -40,7 +40,7 @@ __all__ = ["OURS", "PlanErrors", "Problem", "load", "schema"]
 
 EMPTY = b"version: 1\n"  # a plan that somebody begins with
 LARGE = 1 << 16  # bytes of a tasks.yaml that take longer to parse than what came of it takes to read
-_NOWHERE = yaml.ScalarNode("", "", yaml.Mark("", 0, 0, 0, None, None))
+_NOWHERE = yaml.ScalarNode("", "", yaml.Mark("", 0, 0, 0, None, 0))
 
 
 def load(path: Path, may_be_empty: bool = False) -> model.Plan:

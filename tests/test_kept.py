@@ -32,7 +32,7 @@ FAULTS = {
     "killed": "if os.getppid() == {parent}: os.kill(os.getpid(), signal.SIGKILL)",
     "broken": "if os.getppid() == {parent}: raise MemoryError",
 }
-COUNT = 2000
+COUNT = 1000
 
 
 def plan(more: str = "") -> str:
