@@ -94,6 +94,14 @@ test("size returns 'small' for 1", (t) => {
 """,
 }
 
+MORE = {
+    "mocha-cjs": "  it('more', () => {\n    expect(size(1)).to.equal('small');\n  });\n",
+    "node-test": "test('more', () => {\n    assert.equal(size(1), 'small')\n})\n",
+    "vitest": "  it('more', () => {\n    expect(size(1)).toBe('small');\n  });\n",
+    "jest": "test('more', () => {\n  expect(size(1)).toBe('small');\n});\n",
+    "tape": "test('more', (t) => {\n\tt.equal(size(1), 'small');\n\tt.end();\n});\n",
+}
+
 
 @pytest.mark.parametrize("name", LANDED)
 def test_a_project_is_driven_in_its_own_runner_and_the_tests_stand_as_its_own_do(
@@ -112,6 +120,12 @@ def test_a_project_is_driven_in_its_own_runner_and_the_tests_stand_as_its_own_do
         world.write(WRITE, text)
         prettier = [str(world.root / "node_modules/.bin/prettier"), "--check", WRITE]
         assert subprocess.run(prettier, cwd=world.root, capture_output=True, check=False).returncode == 0
+    test = f"test/sizes.test{suffix}"
+    before = world.read(test)
+    at = before.rindex("})") if "describe(" in before else len(before)  # behind all others
+    world.write(test, f"{before[:at]}{MORE[name]}{before[at:]}")
+    done = world.doit("-n", "2", "baseline")
+    assert "0 survivors, 1 test added since the engine ran" in done.both and not world.measured()
 
 
 def typed(world: World) -> str:
