@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from pipeline import analysis, filescopes, schedule
+from pipeline.action import Refusal
 from pipeline.config import PlanErrors
 from pipeline.model import VALIDATION
 from pipeline.packing import share
@@ -21,6 +22,7 @@ from pipeline.reports.plan.jobs import Jobs, declared, locks, scopes
 from pipeline.reports.plan.judge import Judged
 from pipeline.session import Session
 from pipeline.source import nearest
+from pipeline.worktree import GitError
 
 TASKS, SCOPES = "declared tasks", "scopes"
 ELSEWHERE = "one task that wires it at the end, or a fragment a task (docs/plans.md)"
@@ -91,6 +93,8 @@ def _cost(session: Session, asked: Asked) -> int:
     capacity = _capacity(session, asked.n)
     try:
         expected = cost.estimate(session, capacity)
+    except (GitError, Refusal) as error:
+        raise Wrong(f"what is due cannot be judged: {error}") from None
     except FAULTS as error:
         if (said := fault(session, error)) is None:
             raise
