@@ -82,7 +82,7 @@ def report(scopes: int, mutants: int, title: str = "returns {n} for an order of 
             )
         )  # fmt: skip
     sums = [Scores(mutants, n * part * scopes, 0, score, score) for n, score in ((2, 80.0), (1, 90.0))]
-    run = Run("20260101T000000Z-1", "", 0.0, 3600.0, 3600.0, 1, 7 * scopes, 123456, 1.5, scopes, part * scopes, 90.0)
+    run = Run("20260101T000000Z-1", "", 0.0, 3600.0, 3600.0, 1, 7 * scopes, 0, 123456, 1.5, scopes, part * scopes, 90.0)
     spent = figures.spent(happened, found) if found else ()
     told = figures.of(happened, found, spent, figures.shares(spent, found)) if found else None
     return Report(1, "mutate/main", sums[0], sums[1], tuple(made), (), told, (run,))

@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
-from agent_project import Project, make_project, task, writing
+from agent_project import BRANCH, Project, make_project, task, writing
+
+from pipeline import config, reports
+from pipeline.reports import machine, whole
+from pipeline.session import Session
 
 
 @pytest.fixture
@@ -86,3 +91,44 @@ def test_drafts_are_calls_at_most_where_one_waits_for_another_and_none_where_the
     assert (told["drafts"], told["calls"]["low"]) == (1, 0), "of `two`, should `one` land after all"
     project.doit("-n", "2", code=1)
     assert len(project.drafts()) == calls
+
+
+def test_a_plan_of_declared_tasks_alone_is_reported_and_checked_as_what_it_is(project: Project) -> None:
+    project.write("in.txt", "1\n")
+    project.plan(
+        [
+            {"name": "make", "run": "grep -q 1 in.txt", "reads": ["in.txt"]},
+            {"name": "lone", "run": "true"},
+            {"name": "last", "run": "true", "needs": ["make"]},
+        ]
+    )
+    said = project.doit("report", "--check", code=1).out
+    assert said.endswith("no run has begun here: run `doit`\n") and "survivors" not in said
+    assert project.doit("report", "--markdown").out == "No task has run yet.\n"
+    project.doit("-n", "2")
+    assert "3 tasks taken on by the run" in project.doit("report", "--check").out
+    assert project.doit("report", "--markdown").out == "3 tasks ran, 0 failed; no tokens.\n"
+    project.write("in.txt", "2\n")
+    project.doit("-n", "2", "--continue", code=2)
+    told = project.doit("report", "--json", "--check", code=1)
+    assert "make: failed: grep -q 1 in.txt" in told.err
+    report = json.loads(told.out)
+    jsonschema.validate(report, machine.schema())
+    assert (report["branch"], report["runs"][-1]["failed"]) == ("", 1)
+    assert project.doit("report", "--markdown").out == "2 tasks ran, 1 failed; no tokens.\n"
+    path = project.root / "cache/ledger.jsonl"
+    kept = [e for e in map(json.loads, path.read_text().splitlines()) if not e.get("failure")]
+    path.write_text("".join(json.dumps({**e, **({"status": 130} if "status" in e else {})}) + "\n" for e in kept))
+    assert "exit status 130 before all was done: run again" in project.doit("report", "--check", code=1).out
+
+
+def test_the_branch_of_a_report_is_a_name_or_none(project: Project) -> None:
+    def branch() -> str:
+        return whole._branch(Session(config.load(project.root / "tasks.yaml"), reports.notes, reports.close))
+
+    project.plan([task("one", "src/one.c")])
+    assert branch() == BRANCH
+    project.git("checkout", "--quiet", "--detach")
+    assert branch() == ""
+    project.plan([task("one", "src/one.c")], land={"branch": "fixed"})
+    assert branch() == "fixed"

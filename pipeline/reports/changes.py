@@ -149,4 +149,4 @@ def text_of_all(session: Session, past: Past, scopes: Sequence[ScopeOutcome], ta
     neither."""
     said = [scopes_text(session, past, scopes)] if scopes or not tasks else []
     said += [text(session, past, tasks)] if tasks else []
-    return "\n".join([*said, *lanes(past)])
+    return "\n".join([*filter(None, said), *lanes(past)])

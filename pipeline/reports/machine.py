@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,15 +40,18 @@ def schema() -> dict[str, Any]:
 
 def as_markdown(report: Report) -> str:
     """A comment of a few lines on what a drive has done."""
+    if not report.scopes:
+        return "\n".join([_of_run(report), *_not_done(report)]) + "\n"
     if report.before is None or report.after is None:
         return "No scope has been measured yet.\n"
     tests = [test for scope in report.scopes for test in scope.tests]
     spent = report.figures.spent if report.figures else ()
     kill, killed = "kills" if len(tests) == 1 else "kill", report.before.survivors - report.after.survivors
+    where = f" on `{report.branch}`" if report.branch else ""
     lines = [
         f"### Mutation score {_percent(report.before.score)} → {_percent(report.after.score)}",
         "",
-        f"{many(len(tests), 'test')} on `{report.branch}` {kill} {killed} of "
+        f"{many(len(tests), 'test')}{where} {kill} {killed} of "
         f"{report.before.survivors} survivors; honest score {_percent(report.before.honest)} → "
         f"{_percent(report.after.honest)}; {_tokens(spent)}.",
         "",
@@ -60,14 +64,25 @@ def as_markdown(report: Report) -> str:
     told = sorted(tests, key=lambda test: (-len(test.kills), test.title))[:TELLING]
     if told:
         lines += ["", "The most telling tests:", "", *(f"- {_test(test)}" for test in told)]
+    return "\n".join([*lines, *_not_done(report)]) + "\n"
+
+
+def _of_run(report: Report) -> str:
+    """Of the tasks of a plan without scopes: what the last run that did anything came to."""
+    figures = report.figures
+    run = next((run for run in report.runs if figures and run.run == figures.run), None)
+    if run is None:
+        return "No task has run yet."
+    ended = Counter(task.ending for task in report.tasks)
+    said = [f"{many(run.tasks, 'task')} ran, {run.failed} failed", *(f"{n} {ending}" for ending, n in ended.items())]
+    return f"{', '.join(said)}; {_tokens(figures.spent if figures else ())}."
+
+
+def _not_done(report: Report) -> list[str]:
     needed = [(s.scope, s.ending, s.why) for s in report.scopes if s.needs_a_person]
     needed += [(t.task, t.ending, t.why) for t in report.tasks if t.needs_a_person]
-    if needed:
-        lines += ["", "Not done:", ""]
-        lines += [
-            f"- {_cell(name)}: {ending}: {_cell(why.splitlines()[0] if why else '')}" for name, ending, why in needed
-        ]
-    return "\n".join(lines) + "\n"
+    said = [f"- {_cell(name)}: {ending}: {_cell(why.splitlines()[0] if why else '')}" for name, ending, why in needed]
+    return ["", "Not done:", "", *said] if said else []
 
 
 def _percent(value: float | None) -> str:

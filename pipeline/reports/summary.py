@@ -220,7 +220,7 @@ def text(session: Session, past: Past, outcomes: Sequence[ScopeOutcome]) -> str:
     rows += [_row(o, shown(tokens, o.scope)) for o in outcomes]
     if len(outcomes) > 1:
         rows.append(_total(outcomes, tokens))
-    said = [*table(rows), ""]
+    said = [*table(rows), ""] if outcomes else []
     false = sum(o.false_survivors for o in outcomes)
     if false:
         said.append(

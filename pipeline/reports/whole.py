@@ -102,7 +102,7 @@ class TaskReport:
     needs_a_person: bool
 
 
-_FORMAT = 1  # of what is kept of a run
+_FORMAT = 2  # of what is kept of a run
 
 
 @attrs.frozen
@@ -116,6 +116,7 @@ class Run:
     seen: Annotated[float | None, "When its last event was, in seconds since the epoch"]
     status: Annotated[int | None, "Exit status"]
     tasks: Annotated[int, "That did something in a lane"]
+    failed: Annotated[int, "Declared tasks that failed"]
     tokens: Annotated[int | None, "Fresh input, cache writes and output; null where an envelope did not say"]
     cost: Annotated[float | None, "USD; null where an envelope did not say"]
     landed: Annotated[int | None, "Scopes and tasks that ended as landed; null where it was killed before it said so"]
@@ -134,7 +135,7 @@ class Report:
     """What `doit report --json` prints."""
 
     version: Annotated[int, "Of this format: 1"]
-    branch: Annotated[str, "Where tests land"]
+    branch: Annotated[str, "Where tests land; empty where nothing lands"]
     before: Scores | None
     after: Scores | None
     scopes: tuple[ScopeReport, ...]
@@ -161,15 +162,16 @@ def of(session: Session, past: Past) -> Report:
 
 
 def _branch(session: Session) -> str:
-    """Its name, or how the plan spells it where there is none: no commit, no branch checked out, nothing that lands."""
+    """Its name; "" where it has none: nothing lands, there is no commit, or no branch is checked out to name it by."""
+    template = session.plan.land.branch
     if not (session.plan.scopes or session.plan.changes):
-        return session.plan.land.branch
+        return ""
     from pipeline.landing import Refused
 
     try:
         return session.landing_name
     except (Refused, GitError):
-        return session.plan.land.branch
+        return "" if "{branch}" in template else template
 
 
 def _scope(session: Session, scope: Scope, outcome: ScopeOutcome) -> ScopeReport:
@@ -246,6 +248,7 @@ def _run(run: str, events: ByEvent) -> Run:
     ended: Event = next(iter(events.get("run-ended", ())), {})
     endings = events.get("ending", ())
     tasks = len([1 for e in events.get("attempt", ()) if e.get("lane") is not None])
+    failed = len({e["task"] for e in events.get("attempt", ()) if e.get("kind") == "task" and e.get("failure")})
     seen = max(e.get("ended") or e.get("at") or e.get("started") or 0.0 for of in events.values() for e in of[-1:])
     tokens: int | None = 0
     cost: float | None = 0.0
@@ -255,8 +258,8 @@ def _run(run: str, events: ByEvent) -> Run:
         cost = None if cost is None or paid is None else cost + paid
     landed, survivors, honest = _came_to(endings) if endings else (0, None, None)
     return Run(
-        run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, tokens,
-        cost, landed if ended else None, survivors, honest,
+        run, narrowed_by(events), began.get("at"), ended.get("at"), seen or None, ended.get("status"), tasks, failed,
+        tokens, cost, landed if ended else None, survivors, honest,
     )  # fmt: skip
 
 

@@ -279,7 +279,7 @@ def text(cost: Cost, capacity: Mapping[str, int], budget: Budget) -> str:
     has = "have" if sum(n for n, *_ in named) > 1 else "has"
     lanes = ", ".join(f"{lane} {slots}" for lane, slots in capacity.items())
     money = "not known: no envelope has said a cost yet" if cost.cost is None else _range(cost.cost, ".2f", " USD")
-    calls = f"{cost.calls.mean:.0f} calls"
+    calls = many(round(cost.calls.mean), "call")
     calls += f", at most {cost.calls.high:.0f}" if round(cost.calls.high) > round(cost.calls.mean) else ""
     rows = [
         f"{' and '.join(work)} {has} something to do; "
