@@ -127,6 +127,11 @@ def _plainly(error: str) -> str:
     if said is None:
         return error
     kind, what, options = said.groups()
+    if (flag := re.fullmatch(r"option (--\S+) must not have an argument", what)) is not None:
+        for word in sys.argv[1:]:
+            name, _, value = word.partition("=")
+            if "=" in value and len(name) > 2 and flag[1].startswith(name):
+                return f"{what}; it stands beside it: {flag[1]} {value}"
     names = [f"--{long}" if long else f"-{short}" for short, long in _OPTION.findall(options) if long or short]
     of = "this task" if kind == "Task" else "doit run"
     there = f"{of} takes {', '.join(names)}" if names else f"{of} takes none"

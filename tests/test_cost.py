@@ -108,6 +108,16 @@ def test_a_plan_of_declared_tasks_alone_is_reported_and_checked_as_what_it_is(pr
     project.doit("-n", "2")
     assert "3 tasks taken on by the run" in project.doit("report", "--check").out
     assert project.doit("report", "--markdown").out == "3 tasks ran, 0 failed; no tokens.\n"
+    assert "s with validation 3;" in project.doit("report", "--what-if", "n=3").out
+    for words, why in (
+        (("--what-if", "n=3,n=4"), "one number of slots for each pool, and n has two"),
+        (("--what-if", "n=3", "n=4"), "one number of slots for each pool, and n has two"),
+        (("--what-if", "n=٣"), "'n=٣' is no such thing"),
+        (("--what-if", "n=2", "--since", "2"), "--since is about something else"),
+        (("--what-if=n=8",), "--what-if n=8"),
+    ):
+        err = project.doit("report", *words, code=3).err
+        assert why in err and err.count("\n") == 1, err
     project.write("in.txt", "2\n")
     project.doit("-n", "2", "--continue", code=2)
     told = project.doit("report", "--json", "--check", code=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -41,6 +42,8 @@ def _answer(session: Session, asked: Asked) -> int:
     forms = [name.replace("_", "-") for name in (*FORMS, "what_if") if getattr(asked, name)]
     if len(forms) > 1:
         raise Wrong(f"--{forms[0]} and --{forms[1]} are two documents: ask for one of them")
+    if asked.what_if and (beside := [name for name in ("since", "check") if getattr(asked, name)]):
+        raise Wrong(f"--what-if replays the last run alone, and --{beside[0]} is about something else: leave it out")
     if asked.what_if:
         print(_what_if(session))
         return 0
@@ -91,15 +94,22 @@ def _what_if(session: Session) -> str:
 
 def _caps(pools: Mapping[str, str]) -> dict[str, int]:
     """pools: what each is called on the command line -> its name. doit takes NAME=VALUE there for a variable."""
-    said = ",".join(f"{name}={value}" for name, value in (_CMDLINE_VARS or {}).items())
-    caps = {}
-    for part in said.split(","):
+    said = [f"{name}={value}" for name, value in (_CMDLINE_VARS or {}).items()]
+    # Of a name that is given twice doit keeps the last.
+    given = [word for word in sys.argv[1:] if word.partition("=")[0] in (_CMDLINE_VARS or {}) and "=" in word]
+    caps: dict[str, int] = {}
+    for part in ",".join(given if len(given) > len(said) else said).split(","):
         name, _, value = (each.strip() for each in part.partition("="))
-        if name not in pools or not value.isdecimal() or int(value) < 1:
+        if name not in pools or not _SLOTS.fullmatch(value):
             what = f"{part!r} is no such thing" if part else "nothing was said"
             raise Wrong(f"--what-if takes POOL=SLOTS,..., and {what}; pools: {', '.join(pools)}")
+        if pools[name] in caps:
+            raise Wrong(f"--what-if takes one number of slots for each pool, and {name} has two")
         caps[pools[name]] = int(value)
     return caps
+
+
+_SLOTS = re.compile(r"0*[1-9][0-9]{0,4}")  # more of them than that no run has
 
 
 def _since(runs: Sequence[whole.Run], since: str) -> tuple[whole.Run, ...]:
