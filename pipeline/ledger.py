@@ -161,6 +161,7 @@ _NEEDED: Mapping[str, Sequence[str]] = {  # event -> what is never missing in it
 }
 _RAN = ("ready", "started", "ended")  # of an attempt in a lane too
 _LAST = 1e11  # seconds since the epoch, 3,000 years from now: a time from then on is none
+MOST_SLOTS = 100_000  # of a lane: the largest plan has so many tasks, and a report goes through all slots
 
 
 def strange(path: Path) -> int | None:
@@ -196,7 +197,7 @@ def _plain(e: Mapping[str, Any]) -> bool:
         and isinstance(said.get("after", ""), dict if e["event"] == "ending" and "after" in said else str)
         and all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
         and (spans is None or (isinstance(spans, list) and all(map(_is_span, spans))))
-        and (lanes is None or (isinstance(lanes, dict) and all(isinstance(slots, int) for slots in lanes.values())))
+        and (lanes is None or (isinstance(lanes, dict) and all(map(is_capacity, lanes.values()))))
         and (tokens is None or (isinstance(tokens, dict) and _is_spent(tokens)))
     )
 
@@ -208,6 +209,10 @@ def _is_span(each: object) -> bool:
 def _is_spent(tokens: Mapping[str, object]) -> bool:
     told = tokens.get("source") != "envelope" or all(isinstance(tokens.get(name), float | int) for name in _SPENT)
     return told and isinstance(tokens.get("cost", 0.0), float | int | None)
+
+
+def is_capacity(slots: object) -> bool:
+    return isinstance(slots, int) and slots <= MOST_SLOTS
 
 
 def _is_time(value: object) -> bool:

@@ -142,3 +142,14 @@ def test_the_branch_of_a_report_is_a_name_or_none(project: Project) -> None:
     assert branch() == ""
     project.plan([task("one", "src/one.c")], land={"branch": "fixed"})
     assert branch() == "fixed"
+
+
+def test_a_lane_with_more_slots_than_there_can_be_is_a_line_that_is_named(project: Project) -> None:
+    began = {"event": "run-started", "run": "1", "at": 1.0, "lanes": {"validation": 10**8}}
+    ran = {
+        "event": "attempt", "run": "1", "task": "a", "kind": "task", "lane": "validation", "slot": 0, "ready": 1.0,
+        "started": 1.0, "ended": 2.0, "outcome": "ok",
+    }  # fmt: skip
+    project.plan([{"name": "a", "run": "true"}])
+    project.write("cache/ledger.jsonl", "".join(f"{json.dumps(e)}\n" for e in (began, ran)))
+    assert "ledger.jsonl:1: no event as this program" in project.doit("report", code=3, timeout=60).err

@@ -207,7 +207,8 @@ def test_a_line_that_is_no_event_as_they_are_written_is_named_by_its_number(tmp_
 
     assert first(*good) is None
     wrong: list[tuple[Mapping[str, object], dict[str, object]]] = [
-        (began, {"lanes": {"validation": "2"}}), (began, {"run": 1}), (began, {"scopes": [["a"]]}),
+        (began, {"lanes": {"validation": "2"}}),
+        (began, {"lanes": {"validation": 10**8}}), (began, {"run": 1}), (began, {"scopes": [["a"]]}),
         (ran, {"event": []}), (ran, {"started": 3.5}), (ran, {"ended": None}), (ran, {"lane": []}),
         (ran, {"ended": 1e18}), (ran, {"at": -1}), (ran, {"round": []}), (ran, {"after": {}}),
         (ran, {"spans": [["wait", "x", 2.0]]}), (ran, {"spans": [["wait", "x", "2", 3]]}),
