@@ -615,3 +615,17 @@ def test_a_module_whose_name_holds_a_quote_is_named_so_that_it_can_be_read() -> 
         r"import { f } from './it\'s \\ a.js';", r"const { f } = require('./it\'s \\ a.js');",
         r"""import f from "./it's \"b\".js";""", r"""const f = require("./it's \"b\".js");""",
     ]  # fmt: skip
+
+
+def test_what_a_timer_of_an_earlier_run_compares_is_at_no_place_of_a_later_one() -> None:
+    """It comes while that one waits; one file's whole search ended with it."""
+    here = Path(differential.__file__).parent
+    script = f"""
+        import {{ Exploration }} from '{(here / "explore.mjs").as_uri()}';
+        import {{ UNTOLD }} from '{(here / "trace.mjs").as_uri()}';
+        const pairs = [{{ place: UNTOLD + 1, a: 1, b: 2 }}, {{ place: 0, a: 3, b: 4 }}];
+        const of = {{ lab: {{ order: async () => ({{ pairs }}) }}, places: [{{ names: ['n', null] }}] }};
+        console.log(JSON.stringify(await Exploration.prototype.pairsOf.call(of, {{}})));
+    """
+    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == [{"place": 0, "a": 3, "b": 4, "names": ["n", None]}]

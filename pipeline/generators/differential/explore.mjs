@@ -204,7 +204,9 @@ export class Exploration extends Learned {
   /** What a program compares: [{ a, b, place, names }]. */
   async pairsOf(program) {
     const { pairs } = (await this.lab.order({ order: 'trace', program }, 1)) ?? { pairs: [] };
-    return pairs.map((pair) => ({ ...pair, names: this.places[pair.place].names }));
+    // What a timer of an earlier run in the mutated code does comes late, at a place that is none here.
+    const here = pairs.filter(({ place }) => place in this.places);
+    return here.map((pair) => ({ ...pair, names: this.places[pair.place].names }));
   }
 
   #meetings(program, pairs, most) {

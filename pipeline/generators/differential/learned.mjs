@@ -122,7 +122,7 @@ export class Learned {
     this.#signatures.set(way, count + 1);
     const familiar = this.familiar.has(fingerprint(program)) ? FAMILIAR : 1;
     const cost = this.variations.cost(program) * familiar + work / VISITS;
-    const lines = news.map((place) => this.places[place]);
+    const lines = news.filter((place) => place in this.places).map((place) => this.places[place]);
     if (reached.length) this.next.push(...spying(program, this.variations));
     this.entries.push({
       program,

@@ -20,7 +20,7 @@ import { readTests } from './seeds.mjs';
 import { select } from './select.mjs';
 import { nodes, study } from './source.mjs';
 import { keepsState as keeps } from './state.mjs';
-import { traced } from './trace.mjs';
+import { traced, UNTOLD } from './trace.mjs';
 import { Variations } from './variations.mjs';
 import { Writer } from './write.mjs';
 
@@ -103,7 +103,7 @@ function codesOf({ project, sources }) {
     code[name] = project.loadable(name, withPowers(project, onDisk));
     tracedCode[name] = project.loadable(name, noting.text);
     const isMutated = project.originals.has(name);
-    mutableCode[name] = isMutated ? project.loadable(name, traced(project, name, onDisk).text) : tracedCode[name];
+    mutableCode[name] = isMutated ? project.loadable(name, traced(project, name, onDisk, UNTOLD).text) : tracedCode[name];
   }
   return { code, tracedCode, mutableCode, places };
 }

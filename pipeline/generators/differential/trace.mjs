@@ -11,6 +11,7 @@ export const COMPARED = '__compared__'; // a global function of a traced module:
 export const CHOSEN = '__chosen__'; // another: (place, value) → value, of what || && ?? decide by
 export const LOOKED = '__looked__'; // (place, where, key) → key
 export const SWITCHED = '__switched__'; // (place, value, the cases that are literals) → value
+export const UNTOLD = 2 ** 30; // from here on, places of code whose places nobody asks for
 const DECIDES = /^(((Optional)?(Member|Call)|Binary|Logical|Assignment)Expression|SwitchStatement)$/;
 const ENGINES_OWN = /^stry(NS|Cov|MutAct)_/; // functions of StrykerJS in an instrumented file
 
