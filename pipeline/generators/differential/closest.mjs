@@ -8,7 +8,7 @@ const MANY = 200; // programs that reached a mutant without telling: it may be e
 
 const NO_PIN = {
   moves: 'results that change between runs of the original',
-  rough: 'what the language leaves to the engine, as last digits and dates in words',
+  rough: 'what the language leaves to the engine, as last digits, dates in words and the words of errors',
   elsewhere: 'what is another on another machine',
   leans: 'results that are others once other tests have called the module',
   ends: 'runs that do not end as a test can say',

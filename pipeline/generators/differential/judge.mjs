@@ -15,6 +15,10 @@ const NATIVE = {
   URIError: /malformed/,
 };
 
+/** Are these the engine's own words, or Node's? */
+const isTheirs = (error, message) =>
+  Boolean(NATIVE[error.constructor?.name]?.test(message)) || /^ERR_/.test(String(error.code ?? ''));
+
 /** What the original's run says, as a test would assert it; `hint` names a change that makes it say something. */
 export function judge(program, run) {
   // A getter that throws, a proxy whose traps lie: to look is to run code.
@@ -38,7 +42,7 @@ function said(program, run) {
     if (run.at < program.steps.length) return { kind: 'hint', hint: 'cut', at: run.at };
     const { name, message } = error;
     if (typeof message !== 'string' || message.length > 300) return { kind: 'bad', why: 'a long message' };
-    return { kind: 'throw', name, message, native: Boolean(NATIVE[error.constructor?.name]?.test(message)) };
+    return { kind: 'throw', name, message, native: isTheirs(error, message) };
   }
   const { value } = run;
   if (isThenable(value)) return { kind: 'hint', hint: 'wait' };

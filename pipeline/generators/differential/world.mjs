@@ -9,6 +9,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 
+import { installElsewhere } from './elsewhere.mjs';
+
 export const WORLDS = [
   { now: Date.UTC(2024, 4, 15, 10, 20, 30, 456), seed: 1, zone: 'UTC' },
   { now: Date.UTC(2025, 11, 31, 22, 41, 7, 12), seed: 2, zone: 'America/New_York', isRough: true, isElsewhere: true },
@@ -182,6 +184,14 @@ export function install() {
   vary(os, 'EOL', '\r\n');
   const cwd = process.cwd();
   process.cwd = () => (isElsewhere ? '/proc/self/cwd' : cwd); // the same folder under another name
+  installElsewhere({
+    get isRough() {
+      return isRough;
+    },
+    get isElsewhere() {
+      return isElsewhere;
+    },
+  });
   for (const name of MACHINE) {
     const here = os[name];
     os[name] = (...args) => (isElsewhere ? other(here(...args)) : here(...args));
