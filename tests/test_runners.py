@@ -83,6 +83,8 @@ test("size returns 'small' for 1", () => {
 });
 """,
     "tape": """\
+'use strict';
+
 const test = require('tape');
 const { size } = require('../src/sizes.js');
 
