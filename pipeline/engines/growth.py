@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipeline.engines.javascript import blank, title
+from pipeline.engines.javascript import blank, close, title
 
 _TITLED = r"\s*\(\s*(?:'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\$])*`)\s*,\s*"
 _TEST = re.compile(rf"(?:it|test){_TITLED}")
@@ -125,7 +125,7 @@ def _statements(text: str, blanked: str, at: int, end: int, blocks: tuple[str, .
             at = _after(_END, blanked, _function(blanked, test.end()))
             yield " ".join((*blocks, _title(test[0])))
         elif block := _BLOCK.match(text, at, end):
-            inside = _close(blanked, block.end() - 1)
+            inside = close(blanked, block.end() - 1)
             yield from _statements(text, blanked, block.end(), inside - 1, (*blocks, _title(block[0])))
             at = _after(_END, blanked, inside)
         else:
@@ -142,17 +142,17 @@ def _title(call: str) -> str:
 def _function(blanked: str, at: int) -> int:
     """The place after the function that is written out at `at`: one that is not called there. Raises _Other."""
     if function := _FUNCTION.match(blanked, at):
-        return _close(blanked, _after(_BRACE, blanked, _close(blanked, function.end())))
+        return close(blanked, _after(_BRACE, blanked, close(blanked, function.end())))
     if parameters := _PARAMETERS.match(blanked, at):
-        at = _after(_ARROW, blanked, _close(blanked, parameters.end()))
+        at = _after(_ARROW, blanked, close(blanked, parameters.end()))
     elif parameter := _PARAMETER.match(blanked, at):
         at = _after(_ARROW, blanked, parameter.end())
     else:
         raise _Other
     if blanked[at : at + 1] == "{":
-        return _close(blanked, at)
+        return close(blanked, at)
     while at < len(blanked) and blanked[at] not in ",)]}":
-        at = _close(blanked, at) if blanked[at] in "([{" else at + 1
+        at = close(blanked, at) if blanked[at] in "([{" else at + 1
     return at
 
 
@@ -161,12 +161,3 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
     if not match:
         raise _Other
     return match.end()
-
-
-def _close(blanked: str, at: int) -> int:
-    depth = 0
-    for place in range(at, len(blanked)):
-        depth += (blanked[place] in "([{") - (blanked[place] in ")]}")
-        if not depth:
-            return place + 1
-    raise _Other

@@ -101,7 +101,7 @@ def tests(code: str) -> tuple[str, ...] | None:
         match = _TEST.match(text, at)
         if not match:
             return None
-        end = _close(text, text.index("(", at))
+        end = close(text, text.index("(", at))
         start = match.start() + len(match[0]) - len(match[0].lstrip())
         semicolon = re.compile(r"\s*;").match(text, end)
         at = semicolon.end() if semicolon else end
@@ -111,11 +111,11 @@ def tests(code: str) -> tuple[str, ...] | None:
 
 def statement(code: str, blanked: str, at: int) -> str:
     """The call that begins at `at`, to its closing bracket and a semicolon after it. `blanked`: of the whole code."""
-    end = _close(blanked, blanked.index("(", at))
+    end = close(blanked, blanked.index("(", at))
     return code[at : end + 1] if code[end : end + 1] == ";" else code[at:end]
 
 
-def _close(text: str, at: int) -> int:
+def close(text: str, at: int) -> int:
     """The place after the bracket that closes the one at `at`, in blanked text whose brackets match."""
     depth = 0
     for place in range(at, len(text)):
